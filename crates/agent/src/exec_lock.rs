@@ -310,7 +310,7 @@ impl LockedRun {
         });
         match decided {
             Ok(standing) => {
-                self.prepared.rules.note_exec(caller.process, &standing, &target);
+                self.prepared.rules.note_exec(caller.process, &standing, &target, &arguments);
                 let env_program = match &standing {
                     Standing::Free => None,
                     _ => target.env_program().map(str::to_owned),

@@ -76,12 +76,7 @@ fn run_internal() -> Option<Result<ExitCode, Box<dyn Error>>> {
     }
     let done: Result<(), Box<dyn Error>> = match command.to_str()? {
         "agent" => mcpz_agent::serve_stdin().map_err(Into::into),
-        "record" => {
-            let program = environment::program();
-            program
-                .and_then(|program| mcpz_engine::record(program, variables()))
-                .map_err(Into::into)
-        }
+        "record" => mcpz_engine::record(variables()).map_err(Into::into),
         command_environment::LOGIN_SUBCOMMAND => {
             mcpz_engine::report_variables(&variables()).map_err(Into::into)
         }

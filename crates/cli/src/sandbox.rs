@@ -12,6 +12,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use mcpz_agent::program_path;
 use mcpz_engine::{CacheSettings, SandboxSettings};
 use mcpz_proxy::{Rules, RulesError};
 use mcpz_sandbox::{
@@ -165,6 +166,7 @@ impl SandboxRequest {
         view.deny_read.extend(self.hidden.iter().cloned().chain(environment::cache_folder()));
         view.unprotected =
             self.settings.unprotected().items.into_iter().map(PathBuf::from).collect();
+        view.program = program_path(&engine.agent);
         view.homes = homes(home);
         view.tmp_bytes = self.settings.tmp_size().0;
         view

@@ -101,8 +101,9 @@ fn advice(program: &str, by: &str) -> Option<String> {
     const SYSTEM: [&str; 6] =
         ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
     let (folder, name) = program.rsplit_once('/')?;
-    // A shell may run what the program may that started it, and a relative path may be any file.
-    if is_shell(by) || !program.starts_with('/') {
+    // A shell may run what the program may that started it. A relative path may be any file, and a loader runs any.
+    let is_firm = program.starts_with('/') && !program.contains("/../");
+    if is_shell(by) || !is_firm || name.starts_with("ld-") {
         return None;
     }
     let may_run = if SYSTEM.contains(&folder) { name } else { program };

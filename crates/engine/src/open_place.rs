@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcpz_agent::{FarLink, Found, Link, Lookup};
+use mcpz_agent::{FarLink, Found, Link, Lookup, program_path};
 use mcpz_places::{Ending, Opened, Opening, Place};
 use tokio::sync::watch;
 
@@ -43,7 +43,7 @@ impl OpenPlace {
         children: &watch::Sender<()>,
     ) -> Result<Arc<Self>, Error> {
         let places = settings.places.as_ref().ok_or(Error::Closed)?;
-        let program = settings.agent_path()?;
+        let program = program_path(&settings.agent).ok_or(Error::Replaced)?;
         let opening = Opening {
             program: &program,
             variables: &places.variables,

@@ -64,6 +64,8 @@ const LABEL_LENGTH: usize = 12;
 pub struct InnerAgent<'a> {
     /// A path that means the same inside the sandbox.
     pub program: &'a Path,
+    /// The same program for this process, outside. No other file can take its place.
+    pub outside: &'a Path,
     pub variables: &'a Variables,
     pub limits: Limits,
 }
@@ -172,7 +174,7 @@ impl Sandbox {
             WatchedGuard::new(Guard::new(layout.guarded.clone(), folder))
         });
         let homes = match settings.ring {
-            Some(_) => Homes::start(agent.program, &link, &layout).await,
+            Some(_) => Homes::start(agent.outside, &link, &layout).await,
             None => None,
         };
         Ok(Self {
@@ -459,7 +461,7 @@ async fn start_sealed(layout: &Layout, agent: &InnerAgent<'_>) -> Result<Started
     let permissions =
         layout.permissions_without_mounts(tmp.path()).map_err(Error::SandboxLayout)?;
     let confinement = Confinement { permissions, proxied: false };
-    let mut command = Command::new(agent.program);
+    let mut command = Command::new(agent.outside);
     set_environment(&mut command, agent.variables);
     SERVICE_VARIABLES.iter().for_each(|name| {
         command.env_remove(name);

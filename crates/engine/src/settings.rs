@@ -2,8 +2,7 @@
 //! elsewhere.
 
 use std::ops::RangeInclusive;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use mcpz_agent::Limits;
@@ -14,7 +13,6 @@ use mcpz_sandbox::{Bubblewrap, View};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::{Environment, Login};
-use crate::error::Error;
 use crate::place_settings::PlaceSettings;
 
 #[derive(Debug, Clone)]
@@ -106,17 +104,5 @@ impl Default for RunLimits {
     fn default() -> Self {
         let idle = Some(Duration::from_secs(86_400));
         Self { total: 512, per_owner: 256, waiting: 1024, jobs: 64, sessions: 16, idle }
-    }
-}
-
-impl Settings {
-    /// The path of the agent's program. Fails if another file has taken its place, which must not be started.
-    pub(crate) fn agent_path(&self) -> Result<PathBuf, Error> {
-        let id = |path: &Path| std::fs::metadata(path).map(|found| (found.dev(), found.ino()));
-        let path = self.agent.canonicalize().map_err(|_| Error::Replaced)?;
-        match (id(&self.agent), id(&path)) {
-            (Ok(running), Ok(found)) if running == found => Ok(path),
-            _ => Err(Error::Replaced),
-        }
     }
 }

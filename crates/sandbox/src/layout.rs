@@ -127,6 +127,7 @@ impl Layout {
         }
         for root in &roots {
             layout.protect(root, &view.unprotected)?;
+            layout.protect_program(root, view.program.as_deref())?;
             layout.open_outer_git(root, view)?;
         }
         layout.homes = view.homes.iter().filter_map(|home| layout.home(home, &roots)).collect();
@@ -382,6 +383,16 @@ impl Layout {
             true => self.protect_git(root, root)?,
             false => self.guarded.plain.push(root.to_owned()),
         }
+        Ok(())
+    }
+
+    /// Protects the program that makes sandboxes, if it is in a writable folder.
+    fn protect_program(&mut self, root: &Path, program: Option<&Path>) -> Result<(), ViewError> {
+        let Some(program) = program.filter(|it| it.starts_with(root) && it.exists()) else {
+            return Ok(());
+        };
+        self.pin(root, program.parent().unwrap_or(root))?;
+        self.cover(program.to_owned(), Cover::Protected);
         Ok(())
     }
 

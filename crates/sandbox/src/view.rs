@@ -49,6 +49,8 @@ pub struct View {
     pub homes: Vec<PathBuf>,
     /// Other hidden paths: the user's list, and our own files.
     pub deny_read: Vec<PathBuf>,
+    /// The program that makes sandboxes, which commands must not replace.
+    pub program: Option<PathBuf>,
     /// Names at the top of a writable folder that need no protection, such as `.vscode`.
     pub unprotected: Vec<PathBuf>,
     /// The size of each private folder.
@@ -64,6 +66,7 @@ impl View {
             write_dirs: Vec::new(),
             homes: Vec::new(),
             deny_read: Vec::new(),
+            program: None,
             unprotected: Vec::new(),
             tmp_bytes: 1 << 30,
         }

@@ -15,7 +15,8 @@
 //! may be all that it asks about.
 //!
 //! `prctl(PR_SET_MM)` is refused as well. It changes what `/proc` says about a process's memory and its executable, by
-//! which the keeper knows processes. Only programs that save and restore others use it.
+//! which the keeper knows processes. So is `pidfd_getfd`, with which root could take the keeper's descriptor and answer
+//! in its place. Only programs that save and restore others, or debug them, use these.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -40,8 +41,8 @@ const NATIVE: u32 = 0xc000_00f3;
 const X32: u32 = 1 << 30;
 
 /// The numbers of the same calls in 32 bits: `execve`, `execveat` of x86 and of Arm, `mount`, `umount`, `umount2`,
-/// `pivot_root` of both, `move_mount` and `fsopen`.
-const REFUSED_32: [u32; 10] = [11, 358, 387, 21, 22, 52, 217, 218, 429, 430];
+/// `pivot_root` of both, `move_mount`, `fsopen` and `pidfd_getfd`.
+const REFUSED_32: [u32; 11] = [11, 358, 387, 21, 22, 52, 217, 218, 429, 430, 438];
 const PRCTL_32: u32 = 172;
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
@@ -168,6 +169,7 @@ fn ask_about_execs(token: u64) -> Vec<sock_filter> {
     ]);
     let asked = MOUNTS.iter().chain([&libc::SYS_execveat]);
     filter.extend(asked.flat_map(|call| on(number(*call), libc::SECCOMP_RET_USER_NOTIF)));
+    filter.extend(on(number(libc::SYS_pidfd_getfd), REFUSE));
     filter.extend(refuse_set_mm(number(libc::SYS_prctl)));
     filter.push(step(RETURN, libc::SECCOMP_RET_ALLOW));
     filter

@@ -25,15 +25,18 @@ struct Maker {
 }
 
 impl Makers {
-    pub fn add(&mut self, process: i32, makes: Makes) {
+    /// Adds one that is about to begin. Returns whether there was none of this kind.
+    pub fn add(&mut self, process: i32, makes: Makes) -> bool {
         let slot = match makes {
             Makes::Anything => &mut self.of_anything,
             Makes::Binaries => &mut self.of_binaries,
         };
-        if !slot.as_ref().is_some_and(Maker::is_running) {
-            let stat = read_stat(process).map(|(stat, _)| stat);
-            *slot = stat.map(|stat| Maker { process, started: stat.started });
+        if slot.as_ref().is_some_and(Maker::is_running) {
+            return false;
         }
+        let stat = read_stat(process).map(|(stat, _)| stat);
+        *slot = stat.map(|stat| Maker { process, started: stat.started });
+        true
     }
 
     /// Whether one runs that may make anything.
@@ -60,10 +63,16 @@ impl Maker {
     }
 }
 
-/// Whether a program makes binaries, or changes them.
+/// Whether a program is only asked about itself.
+pub fn is_asked_about_itself(arguments: &[Vec<u8>]) -> bool {
+    const QUESTIONS: [&[u8]; 5] = [b"--version", b"-V", b"-v", b"--help", b"-h"];
+    let options = arguments.get(1..).unwrap_or_default();
+    !options.is_empty() && options.iter().all(|option| QUESTIONS.contains(&option.as_slice()))
+}
+
+/// Whether a program makes binaries.
 pub fn is_linker(target: &Target) -> bool {
-    const LINKERS: [&str; 9] =
-        ["ld", "ld.bfd", "ld.gold", "ld.lld", "lld", "mold", "strip", "objcopy", "patchelf"];
+    const LINKERS: [&str; 6] = ["ld", "ld.bfd", "ld.gold", "ld.lld", "lld", "mold"];
     // The target system may come before the name.
     let name = target.name().rsplit('-').next().unwrap_or_default();
     target.interpreter.is_none() && LINKERS.contains(&name)

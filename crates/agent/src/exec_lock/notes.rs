@@ -26,6 +26,8 @@ const MOST_LINKS: usize = 40;
 
 pub struct Notes {
     files: HashMap<PathBuf, Note>,
+    /// Files that something else has changed than what makes programs.
+    distrusted: HashSet<PathBuf>,
     /// The parts of the ways to folders.
     ways: HashMap<PathBuf, WayNote>,
     began: Changed,
@@ -53,8 +55,8 @@ struct WayNote {
 impl Notes {
     pub fn begin() -> Self {
         let (began, clock) = (Changed::now(), ClockWatch::new());
-        let (files, ways) = (HashMap::new(), HashMap::new());
-        Self { files, ways, began, clock, loaders: loaders().collect() }
+        let (files, ways, distrusted) = Default::default();
+        Self { files, distrusted, ways, began, clock, loaders: loaders().collect() }
     }
 
     /// Another command begins. What earlier ones named is known.
@@ -72,34 +74,42 @@ impl Notes {
             match pattern.split_once('*') {
                 None => self.add(pattern.into(), folders, 0),
                 Some((fixed, _)) => {
-                    fixed
-                        .rsplit_once('/')
-                        .into_iter()
-                        .for_each(|it| self.add_folder(it.0.as_ref()));
+                    let folder = fixed.rsplit_once('/').map_or(fixed, |(folder, _)| folder);
+                    self.add_folder(folder.as_ref());
                 }
             }
         }
         for program in programs.iter().filter(|program| program.named) {
-            match program.name.contains('/') {
-                true => {}
-                false => folders.iter().for_each(|it| self.add(it.join(&program.name), folders, 0)),
+            if !program.name.contains('/') {
+                folders.iter().for_each(|it| self.add(it.join(&program.name), folders, 0));
             }
             paths(program).for_each(|path| self.add(path, folders, 0));
         }
     }
 
-    /// Notes once more what the binaries are that a command names by a path, outside of these folders.
-    pub fn take_binaries(&mut self, programs: &[AllowedProgram], folders: &[PathBuf]) {
-        let named = programs.iter().filter(|program| program.named);
-        let is_elsewhere =
-            |path: &PathBuf| !path.parent().is_some_and(|it| folders.contains(&it.into()));
-        for path in named.flat_map(paths).filter(is_elsewhere) {
-            let target = Target::find_own(None, path.as_os_str().as_bytes());
-            // What runs it is what it was.
-            if let Ok(target) = target.as_ref()
-                && target.parts().next().is_none()
-            {
-                self.note(path, target);
+    /// A process is about to make programs. What has changed by now is not its work.
+    pub fn distrust_changed(&mut self, programs: &[AllowedProgram], folders: &[PathBuf]) {
+        let mut now = Self::begin();
+        now.take(programs, folders);
+        let changed = now.files.into_iter().filter(|(path, note)| {
+            !self.files.get(path).is_some_and(|known| known.is_same_as(note))
+        });
+        self.distrusted.extend(changed.map(|(path, _)| path));
+    }
+
+    /// Such a process has ended. Notes what it has made, if that is as wanted.
+    pub fn take_made(
+        &mut self,
+        programs: &[AllowedProgram],
+        folders: &[PathBuf],
+        is_wanted: impl Fn(&Path, &Target) -> bool,
+    ) {
+        let mut now = Self::begin();
+        now.take(programs, folders);
+        for (path, note) in now.files {
+            let target = || Target::find_own(None, path.as_os_str().as_bytes());
+            if !self.distrusted.contains(&path) && target().is_ok_and(|it| is_wanted(&path, &it)) {
+                self.files.insert(path, note);
             }
         }
     }
@@ -110,8 +120,8 @@ impl Notes {
         self.ways.extend(way.map(|(path, found)| (path, WayNote::of(&found))));
     }
 
-    /// Notes the file of a program, if there is one, and what runs it. `env` looks that up for a script, and it may be a
-    /// script itself.
+    /// Notes the file of a program, if there is one, and what runs it. If `env` looks that up for a script, it may be a
+    /// script as well.
     fn add(&mut self, path: PathBuf, folders: &[PathBuf], depth: usize) {
         let Ok(target) = Target::find_own(None, path.as_os_str().as_bytes()) else { return };
         if let Some(program) = target.env_program().filter(|_| depth < MOST_SCRIPTS) {
@@ -135,15 +145,8 @@ impl Notes {
 
     /// Whether the file at this path is what it was, and so is what runs it.
     pub fn fit(&self, path: &Path, target: &Target) -> bool {
-        let is_same = |note: &Note| {
-            let is_untouched = note.id == target.id && note.changed == target.changed;
-            let is_alike = |content: &Vec<u8>| {
-                content.len() as u64 == target.size && content_of(target).as_ref() == Some(content)
-            };
-            is_untouched || note.content.as_ref().is_some_and(is_alike)
-        };
         self.has_same_loaders()
-            && self.files.get(path).is_some_and(is_same)
+            && self.files.get(path).is_some_and(|note| note.is_of(target))
             && target.parts().all(|part| self.fit(&part.path, part))
     }
 
@@ -178,6 +181,22 @@ impl Notes {
             0 => changed.seconds + COARSE <= self.began.seconds,
             _ => changed < self.began,
         }
+    }
+}
+
+impl Note {
+    /// Whether the file is still what it was.
+    fn is_of(&self, target: &Target) -> bool {
+        let is_alike = |content: &Vec<u8>| {
+            content.len() as u64 == target.size && content_of(target).as_ref() == Some(content)
+        };
+        let is_untouched = self.id == target.id && self.changed == target.changed;
+        is_untouched || self.content.as_ref().is_some_and(is_alike)
+    }
+
+    fn is_same_as(&self, later: &Self) -> bool {
+        let is_untouched = self.id == later.id && self.changed == later.changed;
+        is_untouched || (self.content.is_some() && self.content == later.content)
     }
 }
 

@@ -109,7 +109,11 @@ impl Rules {
         self.variables = rules.variables.iter().filter_map(|text| Rule::new(text).ok()).collect();
         self.allowed = rules.allowed.map(|all| all.into_iter().map(with_real_folders).collect());
         self.makers = Makers::default();
-        self.take_notes();
+        self.notes = self.allowed.as_ref().map(|programs| {
+            let mut notes = Notes::begin();
+            notes.take(programs, &self.folders);
+            notes
+        });
     }
 
     /// Allows more programs than before.
@@ -221,32 +225,37 @@ impl Rules {
         becomes.map_or_else(|| self.plain_command(standing, target, arguments), Ok)
     }
 
-    fn take_notes(&mut self) {
-        self.notes = self.allowed.as_ref().map(|programs| {
-            let mut notes = Notes::begin();
-            notes.take(programs, &self.folders);
-            notes
-        });
-    }
-
-    /// A process is about to become this by executing the file. It may make programs.
-    pub fn note_exec(&mut self, process: i32, becomes: &Standing, target: &Target) {
-        if *becomes == Standing::Free {
-            self.makers.add(process, Makes::Anything);
-        } else if self.is_in_path(target) && makers::is_linker(target) {
-            self.makers.add(process, Makes::Binaries);
+    /// A process is about to become this by executing the file with these arguments. It may make programs.
+    pub fn note_exec(
+        &mut self,
+        process: i32,
+        becomes: &Standing,
+        target: &Target,
+        arguments: &[Vec<u8>],
+    ) {
+        let makes = match becomes {
+            _ if makers::is_asked_about_itself(arguments) => return,
+            Standing::Free => Makes::Anything,
+            _ if self.is_in_path(target) && makers::is_linker(target) => Makes::Binaries,
+            _ => return,
+        };
+        if self.makers.add(process, makes)
+            && let (Some(notes), Some(programs)) = (&mut self.notes, &self.allowed)
+        {
+            notes.distrust_changed(programs, &self.folders);
         }
     }
 
     /// Notes what programs are now, if one that could make them has ended. What is executed next could change them.
     pub fn note_what_was_made(&mut self) {
+        let (Some(notes), Some(programs)) = (&mut self.notes, &self.allowed) else { return };
         match self.makers.take_ended() {
-            Some(Makes::Anything) => self.take_notes(),
-            Some(Makes::Binaries) => {
-                if let (Some(notes), Some(programs)) = (&mut self.notes, &self.allowed) {
-                    notes.take_binaries(programs, &self.folders);
-                }
-            }
+            Some(Makes::Anything) => notes.take_made(programs, &self.folders, |_, _| true),
+            // Not those that are found by their names.
+            Some(Makes::Binaries) => notes.take_made(programs, &self.folders, |path, target| {
+                let is_found = path.parent().is_some_and(|it| self.folders.contains(&it.into()));
+                !is_found && target.parts().next().is_none()
+            }),
             None => {}
         }
     }

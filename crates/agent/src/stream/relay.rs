@@ -32,10 +32,8 @@ use crate::limits::Limits;
 use crate::lookup::look_up;
 use crate::near_link::NearLink;
 use crate::near_process::NearProcess;
+use crate::own_program::OWN_PROGRAM;
 use crate::spawn_frame::{SpawnFrame, Unsent};
-
-/// This program, which becomes an agent when it gets the argument `agent`.
-const PROGRAM: &str = "/proc/self/exe";
 
 /// How long the last word may take to be sent.
 const GOODBYE_TIME: Duration = Duration::from_secs(1);
@@ -191,7 +189,8 @@ impl Relay {
     fn link(&mut self) -> io::Result<&NearLink> {
         if self.link.as_ref().is_none_or(NearLink::is_closed) {
             let (variables, limits) = self.start.as_ref().ok_or(Errno::PROTO)?;
-            let link = NearLink::start(Path::new(PROGRAM), variables, *limits).map_err(io_error)?;
+            let link =
+                NearLink::start(Path::new(OWN_PROGRAM), variables, *limits).map_err(io_error)?;
             self.link = Some(link);
         }
         self.link.as_ref().ok_or(Errno::AGAIN.into())

@@ -1,11 +1,14 @@
 //! The recorder of one detached job, from its start until the end is on the disk.
 
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mcpz_agent::{FIRST_OWNER, InheritedStdio, OwnKeeper, Process, daemonize, decode, encode};
+use mcpz_agent::{
+    FIRST_OWNER, InheritedStdio, OWN_PROGRAM, OwnKeeper, Process, daemonize, decode, encode,
+    program_path,
+};
 use mcpz_audit::{Audit, Redaction};
 use mcpz_output::{Output, Secrets, Spill, SpillSettings, Stream};
 use mcpz_runtime::Later;
@@ -37,8 +40,8 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Records one run, from its start until none of its processes is left, in a process independent of the caller's.
-/// `program` and `variables` are those of this process. Call it while there is only one thread.
-pub fn record(program: PathBuf, variables: Variables) -> io::Result<()> {
+/// `variables` are those of this process. Call it while there is only one thread.
+pub fn record(variables: Variables) -> io::Result<()> {
     let InheritedStdio { mut input, mut output } = daemonize()?;
     let mut frame = Vec::new();
     input.read_to_end(&mut frame)?;
@@ -52,9 +55,7 @@ pub fn record(program: PathBuf, variables: Variables) -> io::Result<()> {
             let (keep, groups) = OwnKeeper::fork(launch.limits)?;
             (Start::Kept(keep), Some(groups))
         }
-        Some(settings) => {
-            (Start::Sandboxed { settings: Box::new(settings), program, variables }, None)
-        }
+        Some(settings) => (Start::Sandboxed { settings: Box::new(settings), variables }, None),
     };
     let later = Later::default();
     let idle = later.clone();
@@ -98,7 +99,7 @@ enum Start {
     /// Our own keeper.
     Kept(OwnKeeper),
     /// The agent inside a sandbox.
-    Sandboxed { settings: Box<SandboxSettings>, program: PathBuf, variables: Variables },
+    Sandboxed { settings: Box<SandboxSettings>, variables: Variables },
 }
 
 /// A job that others can find and control.
@@ -194,9 +195,11 @@ async fn prepare(
     let mut spawn = spawn.ok_or_else(|| Error::Resources(io::ErrorKind::NotFound.into()))?;
     let (process, sandbox) = match start {
         Start::Kept(keep) => (keep.spawn(spawn)?, None),
-        Start::Sandboxed { settings, program, variables } => {
+        Start::Sandboxed { settings, variables } => {
             let (variables, limits) = (&variables, launch.limits);
-            let inner = InnerAgent { program: &program, variables, limits };
+            let outside = Path::new(OWN_PROGRAM);
+            let program = program_path(outside).ok_or(Error::Replaced)?;
+            let inner = InnerAgent { program: &program, outside, variables, limits };
             let sandbox = Arc::new(Sandbox::make(&settings, &inner).await?);
             let occupied = Occupied::new(sandbox.clone());
             let own = std::mem::take(&mut spawn.environment);

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, PoisonError, Weak};
 
+use mcpz_agent::program_path;
+
 use super::Engine;
 use crate::error::Error;
 use crate::jobs::{Job, JobState};
@@ -25,9 +27,10 @@ impl Engine {
             return Err(Error::Closed);
         }
         // `/proc/self/exe` would be another program inside.
-        let program = self.settings().agent_path()?;
+        let outside = &self.settings().agent;
+        let program = program_path(outside).ok_or(Error::Replaced)?;
         let (variables, limits) = (&self.environment().variables, self.settings().limits);
-        let inner = InnerAgent { program: &program, variables, limits };
+        let inner = InnerAgent { program: &program, outside, variables, limits };
         let jobs = owner.jobs.list();
         let is_inside = |job: &&Arc<Job>| job.state() == JobState::Running && !job.is_detached();
         let left: Vec<_> = jobs.iter().filter(is_inside).map(|job| job.id().to_owned()).collect();
