@@ -4,7 +4,7 @@
 //! and a minimal server (minimal).
 //! Only the ratios mean anything; the machine's other work moves all of them.
 //!
-//!     mcpz-bench [--quick] [--scale] [--write FOLDER] [MCPZ]
+//!     mcpz-bench [--quick] [--scale | --places LIST] [--write FOLDER] [MCPZ]
 
 mod bare;
 mod client;
@@ -17,6 +17,7 @@ mod judging;
 mod lock;
 mod minimal;
 mod picture;
+mod places;
 mod processes;
 mod publish;
 mod rest;
@@ -51,7 +52,7 @@ struct Bench {
 fn main() {
     let own = std::env::current_exe().expect("a program has a path");
     let mut effort = Effort::FULL;
-    let (mut folder, mut scale) = (None, false);
+    let (mut folder, mut scale, mut list) = (None, false, None);
     let mut program = own.with_file_name("mcpz");
     let mut arguments = std::env::args_os().skip(1);
     while let Some(argument) = arguments.next() {
@@ -62,6 +63,7 @@ fn main() {
                 return streaming::tick(count.expect("a number of lines"));
             }
             Some("--scale") => scale = true,
+            Some("--places") => list = Some(arguments.next().expect("a list of places")),
             Some("--quick") => effort = Effort::QUICK,
             Some("--trial") => effort = Effort::TRIAL,
             Some("--write") => folder = Some(arguments.next().expect("a folder to write to")),
@@ -77,6 +79,12 @@ fn main() {
         show(scale::HEAD);
         let lines = scale::measure(&bench, |line| show(line));
         folder.inspect(|folder| publish::write_scale(folder, &lines, &machine));
+        return;
+    }
+    if let Some(list) = list {
+        show(places::HEAD);
+        let lines = places::measure(&bench, Path::new(&list), |line| show(line));
+        folder.inspect(|folder| publish::write_places(folder, &lines, &machine));
         return;
     }
     let rows = bench.measure();

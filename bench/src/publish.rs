@@ -4,12 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use crate::picture;
+use crate::places;
 use crate::scale;
 use crate::table::{HEAD, Row};
 
 /// Between these lines of the README a table is replaced.
 const RESULTS: [&str; 2] = ["<!-- results -->\n", "<!-- end of results -->\n"];
 const SCALE: [&str; 2] = ["<!-- scale -->\n", "<!-- end of scale -->\n"];
+const PLACES: [&str; 2] = ["<!-- places -->\n", "<!-- end of places -->\n"];
 
 /// Writes `results.svg`, and the table into `README.md`.
 pub fn write(folder: &Path, rows: &[Row], machine: &str) {
@@ -23,6 +25,12 @@ pub fn write(folder: &Path, rows: &[Row], machine: &str) {
 pub fn write_scale(folder: &Path, lines: &[scale::Line], machine: &str) {
     let table: String = lines.iter().map(|line| format!("{line}\n")).collect();
     put(folder, SCALE, &format!("{machine}:\n\n{}\n{table}", scale::HEAD));
+}
+
+/// Writes the table of places into `README.md`.
+pub fn write_places(folder: &Path, lines: &[places::Line], machine: &str) {
+    let table: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    put(folder, PLACES, &format!("{machine}:\n\n{}\n{table}", places::HEAD));
 }
 
 fn put(folder: &Path, marks: [&str; 2], table: &str) {

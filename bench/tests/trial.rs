@@ -69,14 +69,41 @@ fn growth_is_measured_shown_and_written_down() {
         .unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{table}\n{}", String::from_utf8_lossy(&output.stderr));
-    for crowd in ["sleeping sessions", "running commands", "jobs", "shells"] {
+    for crowd in ["sleeping sessions", "running commands", "jobs", "shells", "places"] {
         assert!(table.contains(&format!("| `true`, µs of CPU, beside {crowd}")), "{table}");
     }
     let left = table.lines().filter(|row| row.contains("left when the server was gone"));
     assert!(
-        left.clone().count() == 3 && left.clone().all(|row| row.ends_with("| yes |")),
+        left.clone().count() == 4 && left.clone().all(|row| row.ends_with("| yes |")),
         "{table}"
     );
+    let readme = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
+    assert!(readme.contains(table.trim()), "{readme}");
+}
+
+#[test]
+fn places_are_measured_shown_and_written_down() {
+    let program = Path::new(env!("CARGO_BIN_EXE_mcpz-bench"));
+    let folder = tempfile::tempdir().unwrap();
+    let [config, list] = ["config.toml", "list"].map(|name| folder.path().join(name));
+    let place = "[shell_tool]\nplace = \"box\"\n[places.box]\nkind = \"process\"\n";
+    std::fs::write(&config, place).unwrap();
+    let entry = format!("a process\t2\t{}\thead -c $BYTES /dev/zero\n", config.display());
+    std::fs::write(&list, entry).unwrap();
+    let readme = "# Head\n\n<!-- places -->\n<!-- end of places -->\n\ntail\n";
+    std::fs::write(folder.path().join("README.md"), readme).unwrap();
+    let output = Command::new(program)
+        .args(["--trial", "--places"])
+        .arg(&list)
+        .arg("--write")
+        .arg(folder.path())
+        .arg(program.with_file_name("mcpz"))
+        .env("TMPDIR", folder.path())
+        .output()
+        .unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{table}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(table.contains("\n| a process "), "{table}");
     let readme = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
     assert!(readme.contains(table.trim()), "{readme}");
 }
