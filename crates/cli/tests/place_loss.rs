@@ -450,6 +450,31 @@ fn settings_that_make_no_sense_are_refused_at_the_start() {
             "max in [places.x] is 0, but must be at least 1",
         ),
         ("[shell_tool]\nplace = \"nowhere\"", "there is no place `nowhere`"),
+        ("[places.x]\nkind = \"kubernetes\"", "[places.x] has no image, which its kind needs"),
+        (
+            "[places.x]\nkind = \"kubernetes\"\nimage = \"a\"\npod = \"b\"",
+            "[places.x] has an image and a pod; leave out one of them",
+        ),
+        (
+            "[places.x]\nkind = \"kubernetes\"\nimage = \"a\"\ncontainer = \"b\"",
+            "[places.x] has no pod, which its kind needs",
+        ),
+        (
+            "[places.x]\nkind = \"kubernetes\"\npod = \"a\"\nread_only = true",
+            "read_only in [places.x] is for pods that are made",
+        ),
+        (
+            "[places.x]\nkind = \"kubernetes\"\nimage = \"a\"\nuser = \"dev\"",
+            "`dev` is not a user of a pod; write its number",
+        ),
+        (
+            "[places.x]\nkind = \"kubernetes\"\nimage = \"a\"\nmounts = [\"a:b\"]",
+            "`a:b` is not a mount of a pod",
+        ),
+        (
+            "[places.x]\nkind = \"kubernetes\"\nimage = \"a\"\ndeadline = 0",
+            "deadline in [places.x] is 0, but must be at least 1",
+        ),
     ] {
         let folder = open_folder();
         let file = folder.path().join("config.toml");

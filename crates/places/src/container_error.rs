@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::libraries::cannot_run;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ContainerError {
     #[error("this build cannot use containers; build it with the cargo feature `container`")]
@@ -68,14 +70,6 @@ fn hint(said: &str) -> &'static str {
     } else {
         ""
     }
-}
-
-/// What to say about an agent that does not start.
-pub fn cannot_run(said: &str) -> String {
-    format!(
-        "cannot run in it ({said}): it needs libraries that are not there; name a statically linked agent with \
-         --place-agent, or `agent` in its table"
-    )
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use mcpz_agent::StreamError;
 use mcpz_runtime::with_causes;
 
 use crate::container_error::ContainerError;
+use crate::kubernetes_error::KubernetesError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
@@ -32,6 +33,8 @@ pub enum PlaceError {
     Refused(String),
     #[error(transparent)]
     Container(#[from] ContainerError),
+    #[error(transparent)]
+    Kubernetes(#[from] KubernetesError),
 }
 
 /// What a program said about it.

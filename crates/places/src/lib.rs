@@ -9,16 +9,23 @@
 //!     ssh.rs      another host, by the user's own `ssh`
 //!     slurm.rs    a step of a batch job
 //!     container.rs  a container of Docker or podman             with the cargo feature `container`
+//!     kubernetes.rs  a pod of Kubernetes                        with the cargo feature `kubernetes`
 //!
 //!     child.rs    the child process that the first three talk through
+//!     delivery.rs  brings the agent to where a shell runs
 //!     said.rs     what a place says on stderr
 //!     agent_file.rs  the program that becomes the agent
+//!     libraries.rs  what is said of one that lacks its libraries
 
 mod agent_file;
 mod child;
 mod container;
 mod container_error;
+mod delivery;
 mod error;
+mod kubernetes;
+mod kubernetes_error;
+mod libraries;
 mod made;
 mod opening;
 mod place;
@@ -30,6 +37,10 @@ mod ssh;
 pub use container::{Access, Base, Container, InvalidMount, Mount, Pull};
 pub use container_error::ContainerError;
 pub use error::PlaceError;
+pub use kubernetes::{
+    InvalidPodMount, InvalidUser, Kubernetes, MountSource, PodMount, PodSource, UserNumbers,
+};
+pub use kubernetes_error::KubernetesError;
 pub use made::Ending;
 pub use opening::Opening;
 pub use place::{Kind, Opened, Per, Place};

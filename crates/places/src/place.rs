@@ -8,7 +8,7 @@ use mcpz_agent::{FarLink, PlaceFacts};
 use crate::error::PlaceError;
 use crate::made::{Ending, Made};
 use crate::opening::Opening;
-use crate::{container, process, slurm, ssh};
+use crate::{container, kubernetes, process, slurm, ssh};
 
 /// A place that commands can run in.
 #[derive(Debug, Clone)]
@@ -40,6 +40,7 @@ pub enum Kind {
     Ssh(ssh::Ssh),
     Slurm(slurm::Slurm),
     Container(container::Container),
+    Kubernetes(kubernetes::Kubernetes),
 }
 
 impl Kind {
@@ -47,7 +48,7 @@ impl Kind {
     pub fn shares_files(&self) -> bool {
         match self {
             Self::Process | Self::Slurm(_) => true,
-            Self::Ssh(_) => false,
+            Self::Ssh(_) | Self::Kubernetes(_) => false,
             Self::Container(container) => container.directory.is_some(),
         }
     }
@@ -77,6 +78,7 @@ impl Place {
     pub async fn sweep(&self, opening: &Opening<'_>) -> Result<usize, PlaceError> {
         match &self.kind {
             Kind::Container(container) => container.sweep(opening).await,
+            Kind::Kubernetes(kubernetes) => kubernetes.sweep(opening).await,
             Kind::Process | Kind::Ssh(_) | Kind::Slurm(_) => Ok(0),
         }
     }
@@ -94,6 +96,9 @@ impl Place {
             Kind::Ssh(ssh) => Made::through(ssh.start(agent, opening).await?)?,
             Kind::Slurm(slurm) => Made::through(slurm.start(agent, opening)?)?,
             Kind::Container(container) => container.start(agent, opening).await?,
+            Kind::Kubernetes(kubernetes) => {
+                kubernetes.start(agent, self.start_time, opening).await?
+            }
         };
         match FarLink::connect(Box::into_pin(stream), self.start_time, self.beat).await {
             Ok((link, facts)) => Ok(Opened { link, facts, ending }),
@@ -108,6 +113,7 @@ impl Place {
             Kind::Ssh(ssh) => format!("ssh {}", ssh.host()),
             Kind::Slurm(slurm) => slurm.description(),
             Kind::Container(container) => container.description(),
+            Kind::Kubernetes(kubernetes) => kubernetes.description(),
         }
     }
 }

@@ -1,30 +1,22 @@
 //! Another host, by the user's own `ssh`: keys, jump hosts, known hosts and names are those of its configuration.
 //!
-//!     ssh HOST 'look for the agent; …; exec agent --stream'
-//!         ◀── ready                      or  ◀── wanted Linux x86_64
-//!                                            ──▶ the program
-//!                                            ◀── ready
-//!
-//! The agent is kept in the user's cache folder there, under the hash of its content. It is compared with that before
-//! every use, and removed when nobody has used it for a month.
+//! The agent is kept in the user's cache folder there.
 
 use std::path::Path;
 use std::process::Command;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
 use crate::agent_file::AgentFile;
 use crate::child::Child;
+use crate::delivery::{Delivery, deliver};
 use crate::error::PlaceError;
 use crate::opening::Opening;
 
-/// The longest answer of the script before the agent takes over, with whatever a login prints.
-const MAX_ANSWER: usize = 64 << 10;
-
-/// What the script says, so that nothing that a login prints is taken for it.
-const READY: &str = "mcpz-agent-ready";
-const WANTED: &str = "mcpz-agent-wanted";
-const FAILED: &str = "mcpz-agent-failed";
+/// Where the agent is kept there, and how it is started.
+const DELIVERY: Delivery<'_> = Delivery {
+    folder: "${XDG_CACHE_HOME:-$HOME/.cache}/mcpz",
+    check: "[ -d \"$d\" ]",
+    start: "exec \"$f\" agent --stream",
+};
 
 /// Where to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,12 +30,6 @@ pub struct Ssh {
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a host; write [USER@]HOST[:PORT]")]
 pub struct InvalidHost(String);
-
-/// What the host says before the agent takes over.
-enum Said {
-    Ready,
-    Wanted { machine: String },
-}
 
 impl Ssh {
     /// `host` is `[USER@]HOST[:PORT]`, or a name in the configuration of `ssh`.
@@ -79,7 +65,7 @@ impl Ssh {
         };
         let mut child =
             Child::start(self.command(&agent_file, opening), opening).map_err(failed)?;
-        match prepare(&mut child, agent, &agent_file).await {
+        match deliver(child.stream()?, agent, &agent_file).await {
             Ok(()) => Ok(child),
             Err(PlaceError::Copy { .. }) => Err(PlaceError::Copy { said: child.end().await }),
             Err(PlaceError::Connection(error)) => {
@@ -112,68 +98,7 @@ impl Ssh {
 
 /// The script that runs there, in one line and one pair of quotes, so that every login shell passes it on as it is.
 fn script(agent: &AgentFile) -> String {
-    let (sum, length) = (&agent.sha256, agent.content.len());
-    let lines = [
-        "umask 077",
-        "d=${XDG_CACHE_HOME:-$HOME/.cache}/mcpz",
-        &format!("f=$d/agent-{sum}"),
-        "t=$f.$$",
-        &format!("is() {{ [ \"$(sha256sum <\"$1\" 2>/dev/null | cut -c1-64)\" = {sum} ]; }}"),
-        "if is \"$f\"; then touch \"$f\"; else trap \"rm -f \\\"$t\\\"\" EXIT HUP TERM PIPE",
-        &format!("mkdir -p \"$d\" && echo {WANTED} \"$(uname -m)\" && head -c {length} >\"$t\""),
-        "if is \"$t\" && chmod 700 \"$t\" && mv \"$t\" \"$f\"; then trap - EXIT HUP TERM PIPE; else",
-        &format!("echo {FAILED}; exit 1; fi; fi"),
-        "find \"$d\" -name \"agent-*\" -mtime +30 -exec rm -f {} + 2>/dev/null",
-        &format!("echo {READY}; exec \"$f\" agent --stream"),
-    ];
-    // After words that expect a command there must be no semicolon.
-    let joined = lines.join("; ").replace("else; ", "else ").replace("then; ", "then ");
-    format!("exec sh -c '{joined}'")
-}
-
-/// Copies the agent if it is wanted, and returns when it takes over.
-async fn prepare(child: &mut Child, path: &Path, agent: &AgentFile) -> Result<(), PlaceError> {
-    let theirs = match read_answer(child).await? {
-        Said::Ready => return Ok(()),
-        Said::Wanted { machine } => machine,
-    };
-    if theirs != agent.machine {
-        let (path, ours) = (path.to_owned(), agent.machine.clone());
-        return Err(PlaceError::Architecture { path, ours, theirs });
-    }
-    let copied = child.stream()?.write_all(&agent.content).await;
-    // If that fails, what the host says tells why.
-    match read_answer(child).await {
-        Ok(Said::Ready) => Ok(copied?),
-        Ok(Said::Wanted { .. }) | Err(_) => Err(PlaceError::Copy { said: String::new() }),
-    }
-}
-
-/// Reads until the script says something. Byte by byte: what follows belongs to the agent.
-async fn read_answer(child: &mut Child) -> Result<Said, PlaceError> {
-    let stream = child.stream()?;
-    let (mut line, mut total) = (Vec::new(), 0);
-    loop {
-        let byte = stream.read_u8().await?;
-        total += 1;
-        if total > MAX_ANSWER {
-            return Err(std::io::Error::from(std::io::ErrorKind::InvalidData).into());
-        }
-        if byte != b'\n' {
-            line.push(byte);
-            continue;
-        }
-        let text = String::from_utf8_lossy(&line);
-        let mut words = text.split_whitespace();
-        match (words.next(), words.next()) {
-            (Some(READY), None) => return Ok(Said::Ready),
-            (Some(WANTED), Some(machine)) => {
-                return Ok(Said::Wanted { machine: machine.to_owned() });
-            }
-            (Some(FAILED), None) => return Err(PlaceError::Copy { said: String::new() }),
-            _ => line.clear(),
-        }
-    }
+    format!("exec sh -c '{}'", DELIVERY.script(agent))
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ pub enum Threats {
 #[serde(rename_all = "lowercase")]
 pub enum PlaceKind {
     Container,
+    Kubernetes,
     Ssh,
     Slurm,
     /// For tests and measurements.

@@ -37,31 +37,42 @@ table! {
         /// Seconds between two signs of life. What runs in a place ends after three that are missing.
         beat: Seconds<1> = Seconds(5);
 
-        /// For `container`: the image to make one from.
+        /// For `container` and `kubernetes`: the image to make one from.
         image: Option<String> = None;
 
-        /// For `container`: one that runs already, by its name or id, instead of an image.
+        /// For `container`: one that runs already, by its name or id, instead of an image. For `kubernetes`: which
+        /// container of `pod`.
         container: Option<String> = None;
+
+        /// For `kubernetes`: a pod that runs already, instead of an image.
+        pod: Option<String> = None;
+
+        /// For `kubernetes`: the namespace.
+        namespace: Option<String> = None, words: "that of the context";
+
+        /// For `kubernetes`: the context of the kubeconfig.
+        context: Option<String> = None, words: "the current one";
 
         /// For `container`: the address of the engine, if it is not where Docker's or podman's client looks.
         engine: Option<String> = None;
 
-        /// For `container`: the user there, by name or number.
+        /// For `container`: the user there, by name or number. For `kubernetes`: its number, or `UID:GID`.
         user: Option<String> = None, words: "that of the image";
 
         /// For `container`: how the working directory is mounted, at the same path.
         mount_directory: DirectoryMount = DirectoryMount::ReadWrite;
 
-        /// For `container`: more mounts, as `SOURCE:TARGET` or `SOURCE:TARGET:ro`.
+        /// For `container` and `kubernetes`: more mounts, as `SOURCE:TARGET` or `SOURCE:TARGET:ro`. The source is a
+        /// path, or for `kubernetes` the name of a PersistentVolumeClaim.
         mounts: Vec<String> = Vec::new();
 
         /// For `container`: a network that the engine knows, such as `bridge`.
         network: Option<String> = None, words: "none";
 
-        /// For `container`: whether only mounts and `/tmp` can be written to.
+        /// For `container` and `kubernetes`: whether only mounts and `/tmp` can be written to.
         read_only: bool = false;
 
-        /// For `container`: the capabilities that its root has.
+        /// For `container` and `kubernetes`: the capabilities that its root has.
         capabilities: Vec<String> = Vec::new();
 
         /// For `container`: more security options of the engine.
@@ -70,10 +81,25 @@ table! {
         /// For `container`: a runtime that the engine knows, such as `runsc` for gVisor.
         runtime: Option<String> = None, words: "the engine's own";
 
-        /// For `container`: when to get the image from its registry.
+        /// For `kubernetes`: the RuntimeClass, such as one for gVisor.
+        runtime_class: Option<String> = None, words: "the cluster's own";
+
+        /// For `kubernetes`: the service account. The pod never gets its token.
+        service_account: Option<String> = None, words: "that of the namespace";
+
+        /// For `kubernetes`: the secret that has the login of the image's registry.
+        image_pull_secret: Option<String> = None;
+
+        /// For `kubernetes`: the labels of nodes that it may run on.
+        node_selector: BTreeMap<String, String> = BTreeMap::new();
+
+        /// For `kubernetes`: seconds after which the cluster ends the pod, whatever it does.
+        deadline: Option<Seconds<1>> = None, words: "none";
+
+        /// For `container` and `kubernetes`: when to get the image from its registry.
         pull: PullPolicy = PullPolicy::Missing;
 
-        /// For `container`: more labels.
+        /// For `container` and `kubernetes`: more labels.
         labels: BTreeMap<String, String> = BTreeMap::new();
 
         /// For `ssh`: the host, as `[USER@]HOST[:PORT]` or as your `ssh` configuration calls it.

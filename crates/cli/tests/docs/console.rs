@@ -21,7 +21,7 @@ use crate::support::{MCPZ, PATIENCE};
 const DONE: char = '\u{1e}';
 
 /// Blocks for what a test does not have: an image to build, a cluster, an init, a proxy.
-const NOT_RUN: &[&str] = &["sh", "nginx"];
+const NOT_RUN: &[&str] = &["sh", "nginx", "yaml"];
 
 /// Where we are, in a home.
 const PROGRAM: &str = ".cargo/bin/mcpz";

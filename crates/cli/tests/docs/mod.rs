@@ -7,7 +7,7 @@
 //! - `toml`: the configuration file, for all that follows on the page.
 //! - `verdicts`: commands, each behind what `mcpz check` says of it.
 //! - `mcp`: calls of tools, each followed by its answer.
-//! - `sh`, `nginx`: what cannot be run here.
+//! - `sh`, `nginx`, `yaml`: what cannot be run here.
 //!
 //! In all of them `…` stands for what is left out, or differs from one time to the next: for any text
 //! within a line and, alone on a line, for any number of lines. In what is typed or sent, a word with `…`

@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use super::engine::Engine;
 use crate::container_error::ContainerError;
-use crate::container_error::cannot_run;
+use crate::libraries::explained;
 use crate::made::Ending;
 use crate::said::Said;
 
@@ -58,11 +58,7 @@ impl Running {
                 let _ = timeout(END_TIME, exited(&self.engine, id)).await;
             }
         }
-        let said = self.said.text();
-        match lacks_libraries(&said) {
-            true => format!("{} {}", self.agent.display(), cannot_run(&said)),
-            false => said,
-        }
+        explained(&self.agent, self.said.text())
     }
 }
 
@@ -124,24 +120,4 @@ pub fn message(error: Error) -> String {
 
 pub fn refused(action: &'static str, error: Error) -> ContainerError {
     ContainerError::Refused { action, said: message(error) }
-}
-
-/// Whether this is what the kernel, a runtime or the dynamic linker says about a program that lacks its libraries.
-pub fn lacks_libraries(said: &str) -> bool {
-    let said = said.to_lowercase();
-    let signs = ["no such file or directory", "glibc_", "loading shared librar"];
-    signs.iter().any(|sign| said.contains(sign))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_dynamic_linker_is_told_from_other_failures() {
-        assert!(lacks_libraries("exec /.mcpz-agent: no such file or directory"));
-        assert!(lacks_libraries("version `GLIBC_2.38' not found (required by /.mcpz-agent)"));
-        assert!(lacks_libraries("Error loading shared library libgcc_s.so.1: No such file"));
-        assert!(!lacks_libraries("exec /.mcpz-agent: exec format error"));
-    }
 }
