@@ -1,9 +1,12 @@
-# Sourced by podman.sh and docker.sh: what container engines need. Images need no registry:
+# Sourced by podman.sh, docker.sh and kubernetes.sh: what container engines need. Images need no registry:
 #
 #     localhost/mcpz-test:1      /busybox and little else: with the machine's /usr mounted, a complete system;
 #                                users root and dev
 #     localhost/mcpz-busybox:1   busybox and its links in /bin, and nothing else
-import_images() { # SOCKET
+test_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
+# Makes what is in the images, in DIR/tmp/root and DIR/tmp/busybox.
+image_roots() {
     local root=$dir/tmp/root
     mkdir -p "$root"/{proc,sys,dev,tmp,run,etc,usr,var,home/dev,root,work}
     chmod 1777 "$root/tmp"
@@ -13,15 +16,36 @@ import_images() { # SOCKET
     cp /bin/busybox "$root/busybox"
     printf '%s\n' root:x:0:0:root:/root:/bin/sh dev:x:1000:1000:dev:/home/dev:/bin/sh >"$root/etc/passwd"
     printf '%s\n' root:x:0: dev:x:1000: >"$root/etc/group"
-    import_image "$1" "$root" mcpz-test /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
     root=$dir/tmp/busybox
     mkdir -p "$root/bin"
     cp /bin/busybox "$root/bin/busybox"
     /bin/busybox --list | grep -vx busybox | xargs -I{} ln -s busybox "$root/bin/{}"
-    import_image "$1" "$root" mcpz-busybox /bin
+}
+
+import_images() { # SOCKET
+    image_roots
+    import_image "$1" "$dir/tmp/root" mcpz-test "$test_path"
+    import_image "$1" "$dir/tmp/busybox" mcpz-busybox /bin
     rm -r "$dir"/tmp/{root,busybox}
 }
+
+# Prints an image as `docker save` would. Run as it is, it does nothing for a long time.
+archive_image() { # NAME ROOT PATH
+    local folder=$dir/tmp/archive
+    mkdir "$folder"
+    tar -C "$2" -cf "$folder/layer.tar" .
+    cat >"$folder/config.json" <<END
+{"architecture": "$(architecture)", "os": "linux", "config": {"Env": ["PATH=$3"], "Cmd": ["busybox", "sleep", "1000000000"]},
+    "rootfs": {"type": "layers", "diff_ids": ["sha256:$(sha256sum <"$folder/layer.tar" | head -c 64)"]}}
+END
+    echo "[{\"Config\": \"config.json\", \"RepoTags\": [\"localhost/$1:1\"], \"Layers\": [\"layer.tar\"]}]" \
+        >"$folder/manifest.json"
+    tar -C "$folder" -c .
+    rm -r "$folder"
+}
+
+architecture() { dpkg --print-architecture; }
 
 import_image() { # SOCKET ROOT NAME PATH
     tar -C "$2" -c . |

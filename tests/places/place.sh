@@ -8,8 +8,8 @@
 # can be found and ended, even if the daemons are gone. Container engines move containers to other cgroups, so they
 # also have a PID and a mount namespace. Containers and mounts end with the first process there.
 case $#:${1:-} in
-2:podman | 2:docker | 2:sshd | 2:slurm) ;;
-*) echo "usage: $0 podman|docker|sshd|slurm DIR" >&2 && exit 2 ;;
+2:podman | 2:docker | 2:kubernetes | 2:sshd | 2:slurm) ;;
+*) echo "usage: $0 podman|docker|kubernetes|sshd|slurm DIR" >&2 && exit 2 ;;
 esac
 engine=$1
 dir=$(realpath -m "$2")
@@ -47,13 +47,16 @@ spawn() { # LOG COMMAND…
 # Folders that the engine writes to whatever its settings say.
 private=()
 
+# More namespaces that the engine has.
+apart=()
+
 # As spawn, in namespaces of its own, where the private folders are empty. Writes the daemon's process ID to DIR/pid.
 # The first process there stays when the daemon ends, as on a machine: containers outlive their engine.
 spawn_apart() { # LOG COMMAND…
     # They stay: to remove a folder would unmount it in other places.
     mkdir -p "${private[@]}"
     # /proc is still the machine's where the ID is read.
-    spawn "$1" unshare --pid --fork --mount --propagation slave bash -ec '
+    spawn "$1" unshare --pid --fork --mount "${apart[@]}" --propagation slave bash -ec '
         (
             read -r pid _ </proc/self/stat
             echo "$pid" >pid
@@ -78,9 +81,9 @@ free_ports() {
 
 listens() { (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; } # PORT
 
-# Waits until a command succeeds, for 20 seconds at most.
+# Waits until a command succeeds, for 20 seconds at most, or AWAIT_SECONDS.
 await() { # COMMAND…
-    local end=$((SECONDS + 20))
+    local end=$((SECONDS + ${AWAIT_SECONDS:-20}))
     until "$@" &>/dev/null; do
         if ((SECONDS >= end)); then
             echo "$engine in $dir is not ready: $*" >&2

@@ -4,28 +4,17 @@
 #![cfg(feature = "container")]
 #![expect(clippy::print_stderr, clippy::unwrap_used, reason = "a test may say why, and panic")]
 
+#[path = "support/engines.rs"]
+mod engines;
 mod support;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mcpz_agent::{Limits, Maker, Memory, OwnerLimits, Status};
 use mcpz_places::{Access, Base, Container, PlaceError, Pull};
 
-use support::{
-    BUSYBOX, Engine, IMAGE, end_of, engines, eventually, is_running, printed, run, start,
-};
-
-/// A number that nothing else has, to tell processes and containers by.
-fn unique() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    u64::from(std::process::id()) * 1000 + LAST.fetch_add(1, Ordering::Relaxed)
-}
-
-/// A long time, in seconds.
-fn long() -> String {
-    format!("9{:010}", unique())
-}
+use engines::{Engine, engines};
+use support::{BUSYBOX, IMAGE, end_of, eventually, is_running, long, printed, run, start, unique};
 
 async fn refusal(engine: &Engine, container: &Container) -> String {
     match engine.open(container).await {
