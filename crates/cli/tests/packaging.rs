@@ -35,7 +35,11 @@ fn every_file_is_of_this_version() {
         assert!(package["identifier"].as_str().unwrap().contains(VERSION), "{package}");
         assert!(package.get("version").is_none_or(|version| version == VERSION), "{package}");
     }
-    assert!(text("packaging/kubernetes.yaml").contains(&format!("image: mcpz:{VERSION}\n")));
+    for manifest in ["packaging/kubernetes.yaml", "packaging/kubernetes-pods.yaml"] {
+        assert!(text(manifest).contains(&format!("image: mcpz:{VERSION}\n")), "{manifest}");
+    }
+    let image = format!("image = \"mcpz:{VERSION}\"\n");
+    assert!(text("packaging/kubernetes-pods.toml").contains(&image));
 }
 
 #[test]
@@ -52,6 +56,7 @@ fn every_flag_is_one_that_a_server_knows() {
     for (place, count) in [
         (instruction("ENTRYPOINT").to_string(), 2),
         (text("packaging/kubernetes.yaml"), 4),
+        (text("packaging/kubernetes-pods.yaml"), 2),
         (manifest["server"]["mcp_config"]["args"].to_string(), 4),
         (arguments, 3),
         (started("mcpz.service"), 2),
@@ -61,7 +66,8 @@ fn every_flag_is_one_that_a_server_knows() {
         // `---` stands between the documents of a file.
         let is_flag = |word: &&str| word.starts_with("--") && *word != "---" && word.len() > 2;
         let flags: Vec<&str> = words.filter(is_flag).collect();
-        let flags: Vec<&str> = flags.into_iter().filter(|flag| *flag != "--from-literal").collect();
+        let flags: Vec<&str> =
+            flags.into_iter().filter(|flag| !flag.starts_with("--from-")).collect();
         assert_eq!(flags.len(), count, "{flags:?}");
         for flag in flags {
             assert!(help.contains(&format!(" {flag} ")), "{flag} is not in\n{help}");
@@ -94,11 +100,23 @@ fn a_container_serves_one_tool_to_those_with_a_token_as_nobody_in_particular() {
 
 #[test]
 fn the_settings_of_a_container_are_understood() {
-    let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/container.toml");
-    let mut command = Command::new(MCPZ);
-    command.args(["check", "true", "--config"]).arg(settings);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    for name in ["container.toml", "kubernetes-pods.toml"] {
+        let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+        let mut command = Command::new(MCPZ);
+        command.args(["check", "true", "--config"]).arg(packaging.join(name));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{name}: {output:?}");
+    }
+}
+
+#[test]
+fn the_server_of_a_cluster_has_the_role_of_the_manual() {
+    let role = |page: &str| {
+        let text = text(page);
+        let (_, role) = text.split_once("kind: Role\n").unwrap();
+        role.split_once("---").unwrap().0.to_owned()
+    };
+    assert_eq!(role("packaging/kubernetes-pods.yaml"), role("docs/places.md"));
 }
 
 /// The fields that the schema of 2025-12-11 wants, as far as we use them.
