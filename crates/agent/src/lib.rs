@@ -52,6 +52,9 @@
 //!                                                            (`PR_SET_PDEATHSIG`). The others become children of
 //!                                                            the agent, a subreaper too, which kills them before
 //!                                                            the run is reported as lost.
+//!     the server is killed     the supervisor of that        It ends the program, if that does not end by itself
+//!     while a program leads    program: its stream ends      within 5 s.
+//!     to a place
 //!     the server of a          nobody                        Nothing: the recorder continues.
 //!     detached job ends
 //!     a recorder is killed     its keeper: its stream ends   It ends the tree; the job is lost.
@@ -98,6 +101,7 @@ mod socket;
 mod spawn_frame;
 mod stdio;
 mod stream;
+mod supervise;
 mod tree;
 mod usage;
 
@@ -133,3 +137,4 @@ pub use spawn_frame::{SpawnFrame, Unsent};
 #[cfg(fuzzing)]
 pub use stream::play_place;
 pub use stream::{Broken, FarLink, PlaceFacts, RelayError, StreamError, serve_stream};
+pub use supervise::supervise;

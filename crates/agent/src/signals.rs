@@ -38,6 +38,16 @@ pub fn block_all() {
     }
 }
 
+/// Unblocks every signal, for a program that is about to be executed.
+pub fn unblock_all() {
+    // SAFETY: `sigemptyset` initialises the whole set.
+    unsafe {
+        let mut mask = std::mem::zeroed();
+        libc::sigemptyset(&mut mask);
+        libc::sigprocmask(libc::SIG_SETMASK, &mask, ptr::null_mut());
+    }
+}
+
 /// What ended a wait, apart from a child or the time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Woken {

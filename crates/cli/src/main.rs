@@ -67,9 +67,14 @@ fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
 /// a server waits for some of them, and an agent stays in memory.
 fn run_internal() -> Option<Result<ExitCode, Box<dyn Error>>> {
     let mut arguments = environment::arguments();
-    let (command, option, None) = (arguments.next()?, arguments.next(), arguments.next()) else {
+    let (command, option) = (arguments.next()?, arguments.next());
+    if command == mcpz_places::SUPERVISE {
+        let ended = mcpz_agent::supervise(option?, arguments);
+        return Some(ended.map(ExitCode::from).map_err(Into::into));
+    }
+    if arguments.next().is_some() {
         return None;
-    };
+    }
     if let Some(option) = option {
         let is_relay = command == "agent" && option == "--stream";
         return is_relay.then(|| relay::run().map(|()| ExitCode::SUCCESS));

@@ -1,7 +1,8 @@
 //! A child process through which a place is reached: its standard input and output are the stream.
 //!
-//! It dies with us without being told to: its input ends, and so does the relay's at the other end of it. If it is
-//! dropped, because its place took too long or nobody waits for it any more, it is ended nevertheless.
+//! It dies with us without being told to: its input ends, and so does the relay's at the other end of it. A program
+//! that may not notice has a supervisor between us and it. If a child is dropped, because its place took too long or
+//! nobody waits for it any more, it is ended nevertheless.
 
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -9,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mcpz_agent::{start_child, wait_for_child};
+use mcpz_agent::{Found, Lookup, look_up, start_child, wait_for_child};
 use mcpz_runtime::{Blocking, spawn_blocking};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -23,6 +24,24 @@ use crate::said::Said;
 
 /// How long it may take to end by itself.
 const END_TIME: Duration = Duration::from_secs(2);
+
+/// Where programs are if no variable says so.
+const DEFAULT_PATH: &str = "/usr/bin:/bin";
+
+/// The argument with which this program supervises the one that the others name.
+pub const SUPERVISE: &str = "supervise";
+
+/// A command that runs one of the user's programs with the user's variables, and ends it when we are gone.
+pub fn supervised(program: &str, opening: &Opening<'_>) -> io::Result<Command> {
+    let path = opening.variables.iter().find(|(name, _)| name == "PATH");
+    let path = path.map_or_else(|| DEFAULT_PATH.into(), |(_, value)| value.clone());
+    let found = look_up(&Lookup::Program { name: program.into(), path });
+    let Found::Program(Some(found)) = found else { return Err(io::ErrorKind::NotFound.into()) };
+    let mut command = Command::new(opening.program);
+    command.env_clear().envs(opening.variables.iter().map(|(name, value)| (name, value)));
+    command.arg(SUPERVISE).arg(found);
+    Ok(command)
+}
 
 pub struct Child {
     pid: Pid,

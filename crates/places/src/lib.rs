@@ -34,6 +34,7 @@ mod said;
 mod slurm;
 mod ssh;
 
+pub use child::SUPERVISE;
 pub use container::{Access, Base, Container, InvalidMount, Mount, Pull};
 pub use container_error::ContainerError;
 pub use error::PlaceError;

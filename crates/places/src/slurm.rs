@@ -1,11 +1,14 @@
 //! A step of a batch job, by `srun`.
 //!
 //! The step ends the whole job when its agent has ended, so that an allocation goes even if the server was killed.
+//! While it is pending there is no step yet, and `srun` does not read its input: the supervisor ends `srun`, which then
+//! cancels what it waits for.
 
+use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use crate::child::Child;
+use crate::child::{Child, supervised};
 use crate::error::PlaceError;
 use crate::opening::Opening;
 
@@ -31,12 +34,12 @@ impl Slurm {
             error,
             advice: "install the client programs of Slurm",
         };
-        Child::start(self.command(agent, opening), opening).map_err(failed)
+        let command = self.command(agent, opening);
+        command.and_then(|command| Child::start(command, opening)).map_err(failed)
     }
 
-    fn command(&self, agent: &Path, opening: &Opening<'_>) -> Command {
-        let mut command = Command::new("srun");
-        command.env_clear().envs(opening.variables.iter().map(|(name, value)| (name, value)));
+    fn command(&self, agent: &Path, opening: &Opening<'_>) -> io::Result<Command> {
+        let mut command = supervised("srun", opening)?;
         // Bytes go through as they come, and a step that fails ends at once.
         command.args(["--ntasks=1", "--unbuffered", "--job-name=mcpz", "--kill-on-bad-exit=1"]);
         let options =
@@ -48,7 +51,7 @@ impl Slurm {
         }
         command.args(&self.options);
         command.args(["--", "sh", "-c", STEP, "mcpz"]).arg(agent);
-        command
+        Ok(command)
     }
 
     pub fn description(&self) -> String {

@@ -2,11 +2,12 @@
 //!
 //! The agent is kept in the user's cache folder there.
 
+use std::io;
 use std::path::Path;
 use std::process::Command;
 
 use crate::agent_file::AgentFile;
-use crate::child::Child;
+use crate::child::{Child, supervised};
 use crate::delivery::{Delivery, deliver};
 use crate::error::PlaceError;
 use crate::opening::Opening;
@@ -63,8 +64,9 @@ impl Ssh {
             error,
             advice: "install an OpenSSH client",
         };
-        let mut child =
-            Child::start(self.command(&agent_file, opening), opening).map_err(failed)?;
+        let command = self.command(&agent_file, opening);
+        let started = command.and_then(|command| Child::start(command, opening));
+        let mut child = started.map_err(failed)?;
         match deliver(child.stream()?, agent, &agent_file).await {
             Ok(()) => Ok(child),
             Err(PlaceError::Copy { .. }) => Err(PlaceError::Copy { said: child.end().await }),
@@ -82,9 +84,8 @@ impl Ssh {
         }
     }
 
-    fn command(&self, agent: &AgentFile, opening: &Opening<'_>) -> Command {
-        let mut command = Command::new("ssh");
-        command.env_clear().envs(opening.variables.iter().map(|(name, value)| (name, value)));
+    fn command(&self, agent: &AgentFile, opening: &Opening<'_>) -> io::Result<Command> {
+        let mut command = supervised("ssh", opening)?;
         // Nobody is there to answer a question, or to use a terminal.
         command.args(["-T", "-e", "none", "-o", "BatchMode=yes", "-o", "RemoteCommand=none"]);
         command.args(self.options.iter());
@@ -92,7 +93,7 @@ impl Ssh {
             command.args(["-p", &port.to_string()]);
         }
         command.arg("--").arg(&self.destination).arg(script(agent));
-        command
+        Ok(command)
     }
 }
 
