@@ -1,7 +1,8 @@
 # Sourced by place.sh: an sshd that lets the owner of DIR/key in as root. Sessions see the machine as it is.
 #
 #     ssh -F DIR/config place
-packages=(openssh-server openssh-client)
+# The last two are for tests that cut the network.
+packages=(openssh-server openssh-client iproute2 iptables)
 
 start() {
     local port

@@ -12,6 +12,7 @@ pub mod collector;
 pub mod disk;
 pub mod http;
 pub mod install;
+pub mod kills;
 pub mod locked;
 pub mod piped;
 pub mod place;
@@ -434,6 +435,11 @@ pub fn children(parent: u32) -> Vec<u32> {
         .filter(|process| fields(process).is_some_and(|(_, ppid)| ppid == parent))
         .filter_map(|process| process.file_name()?.to_str()?.parse().ok())
         .collect()
+}
+
+/// The parent of a process, unless that has ended.
+pub fn parent(pid: u32) -> Option<u32> {
+    fields(Path::new(&format!("/proc/{pid}"))).map(|(_, parent)| parent)
 }
 
 pub fn is_living(process: &Path) -> bool {

@@ -1,0 +1,245 @@
+//! Whatever is killed of a container that commands run in, or of its engine: calls are answered, nothing of them goes
+//! on, and no container is left after the next start.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use support::kills::{
+    Going, Ground, arguments, ground, kill_server, listed_children, printed, told, variable, works,
+};
+use support::{children, kill, name, parent, wait_until};
+
+/// Where the engine listens.
+fn socket() -> String {
+    let host = variable("DOCKER_HOST").or(variable("CONTAINER_HOST")).unwrap();
+    host.strip_prefix("unix://").unwrap().to_owned()
+}
+
+fn ask(path: &str) -> String {
+    let url = format!("http://engine{path}");
+    let options = ["-sS", "--fail", "--max-time", "60", "--noproxy", "*", "--unix-socket"];
+    printed("curl", &[&options[..], &[&socket(), &url]].concat())
+}
+
+/// The containers that servers have made, and not removed.
+fn containers() -> Vec<Value> {
+    let filter = "%7B%22label%22%3A%5B%22io.mcpz.server%22%5D%7D";
+    serde_json::from_str(&ask(&format!("/containers/json?all=1&filters={filter}"))).unwrap()
+}
+
+fn no_container_is_left(since: Instant) {
+    wait_until("no container is left", || containers().is_empty().then_some(()));
+    told(since, "until no container was left");
+}
+
+/// A server that ended properly leaves nothing, and has removed what others left.
+fn the_next_server_leaves_nothing(ground: &Ground) {
+    let mut server = ground.server();
+    works(&mut server);
+    assert_eq!(containers().len(), 1);
+    server.close_stdin();
+    server.wait();
+    no_container_is_left(Instant::now());
+    assert!(ask("/volumes").contains("\"Volumes\":[]"));
+}
+
+/// The engine's daemon, which can be killed and started again. Its containers outlive it, as on a machine.
+struct Daemon {
+    pid: u32,
+    /// The first process of the namespace that it is in.
+    first: u32,
+    command: Vec<String>,
+    environment: Vec<(String, String)>,
+}
+
+impl Daemon {
+    fn find() -> Self {
+        let folder = std::env::var("MCPZ_TEST_KILLS").unwrap();
+        let is_it = |pid: &u32| {
+            let line = arguments(*pid);
+            let is_docker = name(*pid) == "dockerd" && line.contains(&format!("{folder}/"));
+            is_docker || (name(*pid) == "podman" && line.ends_with(&socket()))
+        };
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let pid = pids.find(is_it).expect("the engine has a daemon");
+        let strings = |file: &str| {
+            let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap();
+            let text = String::from_utf8(bytes).unwrap();
+            text.split_terminator('\0').map(str::to_owned).collect::<Vec<_>>()
+        };
+        let pair = |entry: String| entry.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned()));
+        let environment = strings("environ").into_iter().filter_map(pair).collect();
+        // One that was started again has a parent outside.
+        let first = wait_until("its namespace is known", || {
+            let own = std::fs::read_link(format!("/proc/{pid}/ns/pid")).unwrap();
+            let all = std::fs::read_dir("/proc").unwrap().flatten();
+            let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+            let mut inside = pids.filter(|it| {
+                std::fs::read_link(format!("/proc/{it}/ns/pid")).is_ok_and(|it| it == own)
+            });
+            inside.find(|it| parent(*it).is_some_and(|parent| name(parent) == "unshare"))
+        });
+        Self { pid, first, command: strings("cmdline"), environment }
+    }
+
+    fn kill(&self) -> Instant {
+        kill("KILL", self.pid);
+        Instant::now()
+    }
+
+    /// Starts it again in the same namespaces, with the same files.
+    fn restart(&self) {
+        let folder = std::env::var("MCPZ_TEST_KILLS").unwrap();
+        let log = File::options().append(true).open(Path::new(&folder).join("log/import")).unwrap();
+        let mut command = Command::new("nsenter");
+        command.args([&format!("--target={}", self.first), "--pid", "--mount", "--"]);
+        command.args(&self.command).env_clear().envs(self.environment.clone());
+        command.current_dir(&folder).process_group(0).stdin(Stdio::null());
+        let mut started = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        std::thread::spawn(move || started.wait());
+        wait_until("the engine answers", || {
+            let ping = ["-sS", "--fail", "--max-time", "5", "--unix-socket"];
+            let mut asked = Command::new("curl");
+            asked.args(ping).args([&socket(), "http://engine/_ping"]);
+            asked.stderr(Stdio::null()).output().unwrap().status.success().then_some(())
+        });
+    }
+}
+
+/// Kills one process of the place.
+fn killed(ground: &Ground, which: impl Fn(&Going) -> u32) {
+    let mut server = ground.server();
+    let going = Going::start(&mut server);
+    kill("KILL", which(&going));
+    let since = Instant::now();
+    going.are_lost(&mut server, "");
+    told(since, "until the calls were answered");
+    going.are_gone(since);
+    works(&mut server);
+    drop(server);
+    the_next_server_leaves_nothing(ground);
+}
+
+#[test]
+fn nothing_is_left_of_a_server_that_is_killed() {
+    let Some(ground) = ground("container") else { return };
+    let mut server = ground.server();
+    let going = Going::start(&mut server);
+    let since = kill_server(server);
+    going.are_gone(since);
+    no_container_is_left(since);
+    the_next_server_leaves_nothing(&ground);
+}
+
+#[test]
+fn nothing_is_left_of_a_server_that_is_killed_while_it_makes_a_container() {
+    let Some(ground) = ground("container") else { return };
+    for _ in 0..5 {
+        let mut server = ground.server();
+        server.start_call(json!({"command": "true"}));
+        wait_until("there is a container", || (!containers().is_empty()).then_some(()));
+        kill_server(server);
+        the_next_server_leaves_nothing(&ground);
+    }
+}
+
+#[test]
+fn the_engine_that_is_killed_loses_the_place() {
+    let Some(ground) = ground("container") else { return };
+    let mut server = ground.server();
+    let going = Going::start(&mut server);
+    let daemon = Daemon::find();
+    let since = daemon.kill();
+    going.are_lost(&mut server, "the connection ");
+    told(since, "until the calls were answered");
+    going.commands_are_gone(since);
+    daemon.restart();
+    works(&mut server);
+    drop(server);
+    the_next_server_leaves_nothing(&ground);
+    going.are_gone(Instant::now());
+}
+
+#[test]
+fn nothing_is_left_of_an_engine_and_a_server_that_are_killed() {
+    let Some(ground) = ground("container") else { return };
+    let mut server = ground.server();
+    let going = Going::start(&mut server);
+    let daemon = Daemon::find();
+    daemon.kill();
+    let since = kill_server(server);
+    going.commands_are_gone(since);
+    daemon.restart();
+    the_next_server_leaves_nothing(&ground);
+    going.are_gone(Instant::now());
+}
+
+#[test]
+fn what_watches_the_container_loses_the_place_if_it_is_killed() {
+    let Some(ground) = ground("container") else { return };
+    let watches = |pid| name(pid) == "conmon" || name(pid).starts_with("containerd-shim");
+    killed(&ground, |going| going.part(watches));
+}
+
+#[test]
+fn the_relay_that_is_killed_takes_the_container_with_it() {
+    let Some(ground) = ground("container") else { return };
+    killed(&ground, |going| going.relay);
+}
+
+#[test]
+fn the_agent_that_is_killed_is_replaced_there() {
+    let Some(ground) = ground("container") else { return };
+    let mut server = ground.server();
+    let going = Going::start(&mut server);
+    kill("KILL", going.agent());
+    let since = Instant::now();
+    going.are_lost(&mut server, "the place itself is still there");
+    going.commands_are_gone(since);
+    works(&mut server);
+    assert!(!children(going.relay).is_empty(), "the place was made again");
+    drop(server);
+    the_next_server_leaves_nothing(&ground);
+}
+
+#[test]
+fn agents_that_are_killed_again_and_again_do_not_hold_up_calls() {
+    let Some(ground) = ground("container") else { return };
+    let mut server = ground.server();
+    let going = Going::start(&mut server);
+    for round in 0..5 {
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // All that the relay starts ends before it can do anything.
+            scope.spawn(|| {
+                while !is_done.load(Relaxed) {
+                    for agent in listed_children(going.relay) {
+                        let _ = kill_process(Pid::from_raw(agent as i32).unwrap(), Signal::KILL);
+                    }
+                }
+            });
+            let asked = server.start_call(json!({"command": "echo hi"}));
+            let answered = server.answer(asked);
+            is_done.store(true, Relaxed);
+            assert!(answered["result"]["structuredContent"].is_object(), "{answered}");
+        });
+        assert_eq!(server.run("echo next")["output"], "next\n", "round {round}");
+    }
+    going.are_lost(&mut server, "the place itself is still there");
+    server.close_stdin();
+    server.wait();
+    going.are_gone(Instant::now());
+    the_next_server_leaves_nothing(&ground);
+}
