@@ -275,6 +275,45 @@ fn a_program_that_is_missing_is_named() {
     assert_eq!(relays(&server), [0; 0]);
 }
 
+/// A server whose place is a Slurm job, with this folder before all others that programs are looked for in.
+fn server_with_srun(ground: &Ground, path: &str) -> Server {
+    let config = ground.folder.path().join("config.toml");
+    std::fs::write(&config, "[shell_tool]\nplace = \"box\"\n[places.box]\nkind = \"slurm\"\n")
+        .unwrap();
+    let mut command = Command::new(MCPZ);
+    command.args(["server", "shell", "--config"]).arg(config).env("PATH", path);
+    let mut server = Server::from_command(&mut command);
+    server.initialize("2025-11-25");
+    server
+}
+
+#[test]
+fn a_program_that_does_not_read_ends_with_a_server_that_is_killed() {
+    let (ground, mark) = (Ground::new(), mark());
+    let program = ground
+        .program(&format!("exec env MARK={mark} sh -c \"trap '' TERM; sleep 300; sleep 300\""));
+    std::fs::rename(program, ground.folder.path().join("srun")).unwrap();
+    let path = format!("{}:/usr/bin:/bin", ground.folder.path().display());
+    let mut server = server_with_srun(&ground, &path);
+    server.start_call(json!({"command": "true"}));
+    wait_until("it runs", || (survivors(&mark).len() >= 2).then_some(()));
+    let supervisor = relay(&server);
+    server.signal("KILL");
+    server.wait();
+    wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
+    let supervisor = PathBuf::from(format!("/proc/{supervisor}"));
+    wait_until("its supervisor is gone", || (!is_living(&supervisor)).then_some(()));
+}
+
+#[test]
+fn a_program_that_is_not_installed_is_named() {
+    let ground = Ground::new();
+    let mut server = server_with_srun(&ground, ground.folder.path().to_str().unwrap());
+    let said = complaint(&mut server);
+    let expected = "cannot start srun: No such file or directory (os error 2); install the client programs of Slurm";
+    assert!(said.ends_with(expected), "{said}");
+}
+
 /// A place that is never ready.
 fn slow(ground: &Ground, mark: &str) -> String {
     let text = format!("export MARK={mark}; trap '' TERM; sleep 300; sleep 300");

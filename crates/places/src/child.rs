@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use mcpz_agent::{Found, Lookup, look_up, start_child, wait_for_child};
 use mcpz_runtime::{Blocking, spawn_blocking};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::net::UnixStream;
@@ -36,7 +37,7 @@ pub fn supervised(program: &str, opening: &Opening<'_>) -> io::Result<Command> {
     let path = opening.variables.iter().find(|(name, _)| name == "PATH");
     let path = path.map_or_else(|| DEFAULT_PATH.into(), |(_, value)| value.clone());
     let found = look_up(&Lookup::Program { name: program.into(), path });
-    let Found::Program(Some(found)) = found else { return Err(io::ErrorKind::NotFound.into()) };
+    let Found::Program(Some(found)) = found else { return Err(Errno::NOENT.into()) };
     let mut command = Command::new(opening.program);
     command.env_clear().envs(opening.variables.iter().map(|(name, value)| (name, value)));
     command.arg(SUPERVISE).arg(found);
