@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use support::kills::{
     Going, Ground, arguments, ground, kill_server, listed_children, printed, told, variable, works,
 };
-use support::{children, kill, name, parent, wait_until};
+use support::{Server, children, kill, name, parent, wait_until};
 
 /// Where the engine listens.
 fn socket() -> String {
@@ -27,9 +27,13 @@ fn socket() -> String {
 }
 
 fn ask(path: &str) -> String {
+    request(path, &[])
+}
+
+fn request(path: &str, more: &[&str]) -> String {
     let url = format!("http://engine{path}");
     let options = ["-sS", "--fail", "--max-time", "60", "--noproxy", "*", "--unix-socket"];
-    printed("curl", &[&options[..], &[&socket(), &url]].concat())
+    printed("curl", &[&options[..], &[&socket(), &url], more].concat())
 }
 
 /// The containers that servers have made, and not removed.
@@ -118,6 +122,11 @@ impl Daemon {
     }
 }
 
+/// Whether a process is the engine's for one container.
+fn watches(pid: u32) -> bool {
+    name(pid) == "conmon" || name(pid).starts_with("containerd-shim")
+}
+
 /// Kills one process of the place.
 fn killed(ground: &Ground, which: impl Fn(&Going) -> u32) {
     let mut server = ground.server();
@@ -141,6 +150,60 @@ fn nothing_is_left_of_a_server_that_is_killed() {
     going.are_gone(since);
     no_container_is_left(since);
     the_next_server_leaves_nothing(&ground);
+}
+
+#[test]
+fn nothing_is_left_of_a_server_that_is_killed_in_a_container_that_stays() {
+    let Some(ground) = ground("container") else { return };
+    let stays = Staying::start();
+    let config = ground.folder.path().join("config.toml");
+    let place = format!(
+        "[shell_tool]\nplace = \"there\"\n[places.there]\nkind = \"container\"\nbeat = 1\ndirectory = \"/\"\n\
+         container = \"{}\"\nengine = \"unix://{}\"\n",
+        stays.name,
+        socket()
+    );
+    std::fs::write(&config, place).unwrap();
+    let start = || Server::start(&["--tools", "all", "--config", config.to_str().unwrap()]);
+    let mut server = start();
+    let going = Going::start(&mut server);
+    // Docker has one for the container, podman keeps one for five minutes after a process in it has ended.
+    let watching = going.part(watches);
+    let since = kill_server(server);
+    going.are_gone_but(since, &[watching]);
+    works(&mut start());
+    assert!(stays.runs());
+}
+
+/// A container that is not of a server, as long as the test runs.
+struct Staying {
+    name: String,
+}
+
+impl Staying {
+    fn start() -> Self {
+        let stays = Self { name: support::mark().replace("/", "-") };
+        let made = json!({
+            "Image": "localhost/mcpz-test:1",
+            "Entrypoint": ["/busybox", "sleep", "1000"],
+            "HostConfig": {"NetworkMode": "none", "Binds": ["/usr:/usr:ro"]},
+        });
+        let path = format!("/containers/create?name={}", stays.name);
+        let json = ["-H", "Content-Type: application/json", "-d", &made.to_string()];
+        request(&path, &json);
+        request(&format!("/containers/{}/start", stays.name), &["-X", "POST"]);
+        stays
+    }
+
+    fn runs(&self) -> bool {
+        ask(&format!("/containers/{}/json", self.name)).contains("\"Running\":true")
+    }
+}
+
+impl Drop for Staying {
+    fn drop(&mut self) {
+        request(&format!("/containers/{}?force=1", self.name), &["-X", "DELETE"]);
+    }
 }
 
 #[test]
@@ -189,7 +252,6 @@ fn nothing_is_left_of_an_engine_and_a_server_that_are_killed() {
 #[test]
 fn what_watches_the_container_loses_the_place_if_it_is_killed() {
     let Some(ground) = ground("container") else { return };
-    let watches = |pid| name(pid) == "conmon" || name(pid).starts_with("containerd-shim");
     killed(&ground, |going| going.part(watches));
 }
 
