@@ -35,6 +35,12 @@ pub struct AllowedProgram {
 }
 
 impl AllowedProgram {
+    /// The absolute paths by which a command names it.
+    pub fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        let name = Some(&self.name).filter(|name| name.starts_with('/')).map(PathBuf::from);
+        name.into_iter().chain(self.files.iter().cloned()).filter(|_| self.named)
+    }
+
     /// The programs that it may execute, if it may not execute any.
     pub fn needs(&self) -> impl Iterator<Item = &str> {
         let programs: &[String] =

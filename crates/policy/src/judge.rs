@@ -294,12 +294,13 @@ impl<'a> Judge<'a> {
         self.is_shallow(call)?;
         let name = CommandName::of(call.words).at(self.program_paths(&call.words[0]));
         self.denied_as(&name, call.words)?;
+        // A builtin is not executed, so a program of the same name is not allowed either.
         if !self.needs_no_rule(&name, call) {
             self.allowed(&name, call.words)?;
+            let arguments = self.only_arguments(&name, call);
+            let files = name.files().unwrap_or_else(|| self.files(name.known()));
+            self.named.add(name.known(), files, arguments);
         }
-        let arguments = self.only_arguments(&name, call);
-        let files = name.files().unwrap_or_else(|| self.files(name.known()));
-        self.named.add(name.known(), files, arguments);
         self.run_file(&call.words[0]);
         self.knowledge.may_have_changed(call.words);
         let Some(name) = call.name() else { return Ok(()) };

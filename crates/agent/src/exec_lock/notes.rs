@@ -32,8 +32,8 @@ pub struct Notes {
     ways: HashMap<PathBuf, WayNote>,
     began: Changed,
     clock: ClockWatch,
-    /// The usual loaders, which the kernel runs with most programs.
-    loaders: Vec<(&'static str, FileId, Changed)>,
+    /// What else the kernel runs with programs.
+    others: Vec<Other>,
 }
 
 /// What a file was.
@@ -43,6 +43,9 @@ struct Note {
     /// What is in it, if that is little. It is still the same if only its rights have changed.
     content: Option<Vec<u8>>,
 }
+
+/// A file that the kernel uses to run programs, and what it was.
+type Other = (PathBuf, FileId, Changed);
 
 /// What a folder or a link was.
 #[derive(PartialEq, Eq)]
@@ -56,7 +59,7 @@ impl Notes {
     pub fn begin() -> Self {
         let (began, clock) = (Changed::now(), ClockWatch::new());
         let (files, ways, distrusted) = Default::default();
-        Self { files, distrusted, ways, began, clock, loaders: loaders().collect() }
+        Self { files, distrusted, ways, began, clock, others: others().collect() }
     }
 
     /// Another command begins. What earlier ones named is known.
@@ -83,7 +86,7 @@ impl Notes {
             if !program.name.contains('/') {
                 folders.iter().for_each(|it| self.add(it.join(&program.name), folders, 0));
             }
-            paths(program).for_each(|path| self.add(path, folders, 0));
+            program.paths().for_each(|path| self.add(path, folders, 0));
         }
     }
 
@@ -145,7 +148,7 @@ impl Notes {
 
     /// Whether the file at this path is what it was, and so is what runs it.
     pub fn fit(&self, path: &Path, target: &Target) -> bool {
-        self.has_same_loaders()
+        self.has_same_others()
             && self.files.get(path).is_some_and(|note| note.is_of(target))
             && target.parts().all(|part| self.fit(&part.path, part))
     }
@@ -165,13 +168,13 @@ impl Notes {
             None => self.is_older(Changed::from(found)),
         };
         self.clock.is_even()
-            && self.has_same_loaders()
+            && self.has_same_others()
             && way_to(&target.path).is_some_and(|way| way.iter().all(is_as_before))
             && target.parts().all(|part| self.precede(part))
     }
 
-    fn has_same_loaders(&self) -> bool {
-        loaders().eq(self.loaders.iter().copied())
+    fn has_same_others(&self) -> bool {
+        others().eq(self.others.iter().cloned())
     }
 
     fn is_older(&self, changed: Changed) -> bool {
@@ -206,12 +209,6 @@ impl WayNote {
     }
 }
 
-/// The absolute paths by which a command names a program.
-fn paths(program: &AllowedProgram) -> impl Iterator<Item = PathBuf> {
-    let name = Some(&program.name).filter(|name| name.starts_with('/')).map(PathBuf::from);
-    name.into_iter().chain(program.files.iter().cloned())
-}
-
 /// All folders and links on the way that an absolute path leads, and what is at its end.
 fn way_to(path: &Path) -> Option<Vec<(PathBuf, Metadata)>> {
     let parts = |path: &Path| -> Vec<PathBuf> {
@@ -242,10 +239,12 @@ fn way_to(path: &Path) -> Option<Vec<(PathBuf, Metadata)>> {
     path.is_absolute().then_some(way)
 }
 
-/// The usual loaders as they are now.
-fn loaders() -> impl Iterator<Item = (&'static str, FileId, Changed)> {
-    LOADERS.into_iter().filter_map(|path| {
-        let found = fs::metadata(path).ok()?;
+/// The usual loaders, and the formats for which the kernel was told an interpreter, as they are now.
+fn others() -> impl Iterator<Item = Other> {
+    const FORMATS: &str = "/proc/sys/fs/binfmt_misc";
+    let formats = fs::read_dir(FORMATS).into_iter().flatten().flatten().map(|entry| entry.path());
+    LOADERS.into_iter().map(PathBuf::from).chain(formats).filter_map(|path| {
+        let found = fs::metadata(&path).ok()?;
         Some((path, FileId::from(&found), Changed::from(&found)))
     })
 }

@@ -14,6 +14,7 @@
 //! so that nothing lies between what is compared and what is executed that a command could change: no link, no `..`. A
 //! relative path means the file that the policy took it for, in a folder that is still where it was at first.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -33,8 +34,9 @@ use crate::exec_rules::{AllowedProgram, Argument, ExecRules, MayRun, RefusedBeca
 const SYSTEM: [&str; 6] =
     ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// Shells that take a command after `-c`.
-const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
+/// Shells that take a command after `-c`, and that every system has or nobody adds.
+const SHELLS: [&str; 6] =
+    ["/bin/sh", "/usr/bin/sh", "/bin/bash", "/usr/bin/bash", "/bin/dash", "/usr/bin/dash"];
 
 /// What a process of the run may execute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -251,11 +253,15 @@ impl Rules {
         let (Some(notes), Some(programs)) = (&mut self.notes, &self.allowed) else { return };
         match self.makers.take_ended() {
             Some(Makes::Anything) => notes.take_made(programs, &self.folders, |_, _| true),
-            // Not those that are found by their names.
-            Some(Makes::Binaries) => notes.take_made(programs, &self.folders, |path, target| {
-                let is_found = path.parent().is_some_and(|it| self.folders.contains(&it.into()));
-                !is_found && target.parts().next().is_none()
-            }),
+            // Not those that are found by their names, or needed.
+            Some(Makes::Binaries) => {
+                let named: HashSet<_> = programs.iter().flat_map(AllowedProgram::paths).collect();
+                notes.take_made(programs, &self.folders, |path, target| {
+                    let folder = path.parent().unwrap_or(path);
+                    let is_found = self.folders.iter().any(|it| it == folder);
+                    named.contains(path) && !is_found && target.parts().next().is_none()
+                });
+            }
             None => {}
         }
     }
@@ -314,7 +320,7 @@ impl Rules {
         target: &Target,
         arguments: &[Vec<u8>],
     ) -> Result<Standing, RefusedBecause> {
-        let is_shell = SHELLS.iter().any(|shell| self.names(shell, target));
+        let is_shell = SHELLS.iter().any(|shell| target.path.as_os_str() == *shell);
         let text = match arguments {
             [_, option, text, ..] if option == b"-c" && is_shell => plain_text(text),
             _ => None,

@@ -11,13 +11,14 @@ pub fn shebang(head: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let text = head.strip_prefix(b"#!")?;
     let trimmed =
         |line: &'_ [u8]| line.iter().rposition(|byte| !is_blank(byte)).map_or(0, |at| at + 1);
-    let line = match text.iter().position(|byte| [b'\n', 0].contains(byte)) {
-        Some(end) if text[end] == b'\n' => &text[..trimmed(&text[..end])],
-        Some(end) if end < MOST => &text[..end],
-        None if text.len() < MOST => text,
-        _ => &text[..trimmed(&text[..MOST])],
+    let (line, cut) = match text.iter().position(|byte| [b'\n', 0].contains(byte)) {
+        Some(end) if text[end] == b'\n' => (&text[..trimmed(&text[..end])], false),
+        Some(end) if end < MOST => (&text[..end], false),
+        None if text.len() < MOST => (text, false),
+        _ => (&text[..trimmed(&text[..MOST])], true),
     };
-    let cut = line.len() == MOST;
+    // What follows a blank may be cut.
+    let cut = cut && line.len() == MOST;
     let line = &line[line.iter().position(|byte| !is_blank(byte))?..];
     let end = match line.iter().position(is_blank) {
         Some(end) => end,
@@ -65,5 +66,7 @@ mod tests {
         );
         let name = format!("#!/{}", "x".repeat(HEAD));
         assert_eq!(shebang(&name.as_bytes()[..HEAD]), None);
+        let whole = format!("#!{:>253}\n", "/bin/sh");
+        assert_eq!(shebang(whole.as_bytes()), Some((&b"/bin/sh"[..], None)));
     }
 }

@@ -227,8 +227,9 @@ impl Target {
     }
 
     /// Whether it is known what the kernel would run: the content of a file that cannot be read may name another.
+    /// Programs of root that others cannot read are binaries.
     pub fn is_clear(&self) -> bool {
-        self.is_readable || self.is_roots
+        self.is_readable || (self.is_roots && !rustix::process::geteuid().is_root())
     }
 
     /// The file that `/proc/PID/exe` will lead to.
