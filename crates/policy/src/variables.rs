@@ -33,6 +33,8 @@ pub enum Seen {
     ByTheShell,
 }
 
+const OWN_ADDRESSES: Names = Names("0.0.0.0 127.0.0.1 localhost :: ::1");
+
 /// Whether a variable with this value changes nothing that a program runs.
 pub fn is_harmless(name: &str, value: &str) -> bool {
     effect(name, Some(value), Seen::ByPrograms) == Effect::Harmless
@@ -67,6 +69,8 @@ pub fn effect(name: &str, value: Option<&str>, seen: Seen) -> Effect {
         true if CARELESS_BEGINNINGS.iter().any(is_setting) => Effect::Dangerous,
         true if ends(HARMLESS_ENDS, name) => Effect::Harmless,
         true if value.is_some_and(is_plain) => Effect::Harmless,
+        // Where a server listens.
+        true if name == "HOST" && value.is_some_and(|it| OWN_ADDRESSES.has(it)) => Effect::Harmless,
         true => Effect::Unknown,
     }
 }

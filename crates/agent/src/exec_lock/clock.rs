@@ -1,5 +1,6 @@
 //! The clock that file systems read, and whether somebody has set it.
 
+use std::cell::Cell;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
@@ -9,19 +10,27 @@ use rustix::time::{
 };
 
 /// Notices when the clock is set, from the moment that it was made.
-pub struct ClockWatch(Option<OwnedFd>);
+pub struct ClockWatch {
+    timer: Option<OwnedFd>,
+    /// The kernel tells only once.
+    was_set: Cell<bool>,
+}
 
 impl ClockWatch {
     pub fn new() -> Self {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Realtime, flags);
-        Self(timer.and_then(|timer| arm(&timer).map(|()| timer)).ok())
+        let timer = timer.and_then(|timer| arm(&timer).map(|()| timer)).ok();
+        Self { timer, was_set: Cell::new(false) }
     }
 
     /// Whether the clock has gone on evenly. Where the kernel cannot tell, it has.
     pub fn is_even(&self) -> bool {
-        let Some(timer) = &self.0 else { return true };
-        rustix::io::read(timer, &mut [0; 8]) != Err(Errno::CANCELED)
+        let told = |timer: &OwnedFd| rustix::io::read(timer, &mut [0; 8]) == Err(Errno::CANCELED);
+        if self.timer.as_ref().is_some_and(told) {
+            self.was_set.set(true);
+        }
+        !self.was_set.get()
     }
 }
 
