@@ -132,6 +132,20 @@ fn only_what_a_linker_has_made_counts_as_made() {
 }
 
 #[test]
+fn a_linker_makes_no_interpreter() {
+    let project = Project::new();
+    let folder = project.folder.path();
+    let own = folder.join("interpreter");
+    std::fs::remove_file(&own).unwrap();
+    std::fs::copy("/bin/sh", &own).unwrap();
+    let mut server = project.server(&["./tool", "ld"]);
+    let command = "ld -b binary --oformat binary -Ttext 0 -o interpreter /bin/cat; ./tool";
+    let reply = server.call(json!({"command": command}));
+    assert_ne!(std::fs::read(&own).unwrap(), std::fs::read("/bin/sh").unwrap(), "{reply}");
+    assert!(warnings(&reply).contains("has changed since the command began"), "{reply}");
+}
+
+#[test]
 fn in_a_session_each_call_is_held_even_after_one_that_could_make_programs() {
     let project = Project::new();
     std::fs::write(project.folder.path().join("Makefile"), "all:\n\ttrue\n").unwrap();

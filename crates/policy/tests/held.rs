@@ -99,3 +99,11 @@ fn after_a_cd_only_the_files_that_rules_allow_may_be_executed() {
         assert!(matches!(judged(command, &LOCKED).verdict, Verdict::Deny(_)), "{command}");
     }
 }
+
+#[test]
+fn a_builtin_names_no_program() {
+    let judgement = allow("git").judge("cd x; test -d y; wait; git status", "bash", &LOCKED);
+    let programs = judgement.lock.unwrap().allowed.unwrap();
+    let named: Vec<_> = programs.iter().filter(|it| it.named).map(|it| &it.name[..]).collect();
+    assert_eq!(named, ["git"]);
+}
