@@ -199,6 +199,11 @@ impl ExecLock {
         }
     }
 
+    /// What was refused, and not taken yet.
+    pub fn refused(&self) -> &[RefusedExec] {
+        self.run.as_ref().map(|run| &*run.refused).unwrap_or_default()
+    }
+
     /// What was refused since the last call.
     pub fn take_refused(&mut self) -> Vec<RefusedExec> {
         self.run.as_mut().map(|run| std::mem::take(&mut run.refused)).unwrap_or_default()

@@ -53,7 +53,10 @@ pub enum Question {
     /// Allows the processes of the run to execute more than before.
     Permit(ExecRules),
     /// What were they not allowed to execute since this was last asked?
-    RefusedExecs,
+    RefusedExecs {
+        /// Whether the next answer leaves these out.
+        take: bool,
+    },
 }
 
 /// The answer to a [`Question`].
@@ -113,9 +116,13 @@ impl Subject<'_> {
                 let lock = self.exec_lock.as_mut();
                 Answer::YesNo(lock.map(|lock| lock.permit(rules.clone())).is_some())
             }
-            Question::RefusedExecs => {
+            Question::RefusedExecs { take } => {
+                let refused = |lock: &mut ExecLock| match take {
+                    true => lock.take_refused(),
+                    false => lock.refused().to_vec(),
+                };
                 let lock = self.exec_lock.as_mut();
-                Answer::RefusedExecs(lock.map(|lock| lock.take_refused()).unwrap_or_default())
+                Answer::RefusedExecs(lock.map(|lock| refused(lock)).unwrap_or_default())
             }
         }
     }

@@ -348,6 +348,22 @@ fn what_is_typed_may_be_executed_and_nothing_else() {
 }
 
 #[test]
+fn a_job_says_while_it_runs_what_was_refused() {
+    let state = support::state();
+    let mut server = server(&state, "deny = [\"id\"]");
+    let folder = tempfile::tempdir().unwrap();
+    let script = file(&folder, "job.sh", "#!/bin/sh\nid\necho done\nexec sleep 300\n");
+    let command = format!("sh {}", script.display());
+    let reply = server.call(json!({"command": command, "background": true}));
+    let wait = json!({"job_id": reply["job_id"], "wait_for": "text", "pattern": "done"});
+    let reply = server.tool("read_job", wait);
+    assert!(warnings(&reply["structuredContent"]).contains("the rule `id` denies it"), "{reply}");
+    let job = json!({"job_id": reply["structuredContent"]["job_id"]});
+    let reply = server.tool("stop_job", job);
+    assert!(warnings(&reply["structuredContent"]).contains("the rule `id` denies it"), "{reply}");
+}
+
+#[test]
 fn the_trail_says_who_tried() {
     let folder = support::plain_folder();
     let tool = file(&folder, "mytool", "#!/bin/sh\nid -u\n");

@@ -35,6 +35,7 @@ use screen::Terminal;
 use typing::Typed;
 
 use crate::error::Error;
+use crate::exec_rules::described;
 use crate::outcome::{End, Outcome};
 use crate::request::{Input, TerminalSize};
 use crate::resolved::Beginning;
@@ -308,6 +309,14 @@ impl Job {
             _ => None,
         };
         Rendering { screen_rows, ..Rendering::default() }
+    }
+
+    /// What its processes were not allowed to execute so far, if it still runs.
+    pub async fn refusals(&self) -> Vec<String> {
+        match self.state() {
+            JobState::Running => described(&self.controls.inspector().refused_execs(false).await),
+            _ => Vec::new(),
+        }
     }
 
     /// Whether it waits for input.

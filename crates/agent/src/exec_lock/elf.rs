@@ -11,6 +11,11 @@ const MAX_PATH: usize = 4096;
 /// The type of the entry that names the loader.
 const LOADER: usize = 3;
 
+/// Where a binary says what processor it is for, and those with 32 bits.
+const MACHINE: usize = 0x12;
+const X86: usize = 3;
+const ARM: usize = 40;
+
 /// Where a binary has what, in bytes, and how long that is.
 struct Layout {
     table: (usize, usize),
@@ -27,10 +32,11 @@ const NARROW: Layout =
 
 /// The path of the loader, if the file is a binary and names one. `head` is how the file begins.
 pub fn loader(file: &File, head: &[u8]) -> Option<Vec<u8>> {
-    let layout = match head.strip_prefix(b"\x7fELF")?.first()? {
-        1 => NARROW,
-        2 => WIDE,
-        _ => return None,
+    head.strip_prefix(b"\x7fELF")?;
+    // By the processor, as the kernel does it, whatever the header says about its own width.
+    let layout = match number(head, (MACHINE, 2))? {
+        X86 | ARM => NARROW,
+        _ => WIDE,
     };
     let count = number(head, (layout.count, 2))?;
     let mut table = vec![0; (count * layout.entry).min(MAX_TABLE)];

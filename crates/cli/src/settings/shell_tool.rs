@@ -89,7 +89,7 @@ section! {
                 ..Flag::new(
                     "place",
                     Running(7),
-                    "Where to run them: container:IMAGE, kubernetes:IMAGE, ssh:HOST, slurm, or a name",
+                    "In container:IMAGE, kubernetes:IMAGE, ssh:HOST, slurm or NAME",
                 )
             };
 

@@ -75,9 +75,9 @@ impl Inspector {
         self.is(Question::HidesInput).await != Some(false)
     }
 
-    /// What its processes were not allowed to execute since this was last asked.
-    pub(crate) async fn refused_execs(&self) -> Vec<RefusedExec> {
-        match self.ask(Question::RefusedExecs).await {
+    /// What its processes were not allowed to execute. If it is taken, only what comes later is told later.
+    pub(crate) async fn refused_execs(&self, take: bool) -> Vec<RefusedExec> {
+        match self.ask(Question::RefusedExecs { take }).await {
             Some(Answer::RefusedExecs(refused)) => refused,
             _ => Vec::new(),
         }

@@ -107,7 +107,7 @@ impl SessionCommand {
         // Everything printed before the report belongs to the command.
         controls.switch(session.job.output.clone()).await;
         let execs = match locked {
-            true => inspector.refused_execs().await,
+            true => inspector.refused_execs(true).await,
             false => Vec::new(),
         };
         drop((shell, permit));

@@ -184,6 +184,10 @@ pub async fn report(
     // JobState first, output second: an answer that says a job has ended must not miss any of its output.
     let mut report = JobReport::new(job);
     let (viewed, max_answer) = (job.clone(), request.max_answer);
+    let settings = call.engine.settings();
+    if settings.lock && settings.policy.restricts() {
+        report.warnings.extend(shortened(job.refusals().await));
+    }
     let waits = job.waits_for_input().await;
     let view = move |_| Ok(TerminalView::new(&viewed, waits, max_answer));
     report.terminal = run_blocking(&call.watcher.cancelled, view).await?;
