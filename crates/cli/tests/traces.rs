@@ -226,8 +226,10 @@ fn undisturbed(url: &str, mut collector: Option<Collector>) -> String {
 
 #[test]
 fn a_collector_that_is_not_there_hangs_or_fails_disturbs_nobody() {
-    let refused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://{refused}");
+    // Nobody listens on a port that a connection uses, and nobody else gets it.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let connection = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let url = format!("http://{}", connection.local_addr().unwrap());
     let said = undisturbed(&url, None);
     assert!(said.contains(&format!("spans were not sent to {url}/v1/traces: ")), "{said}");
     assert!(said.contains("check OTEL_EXPORTER_OTLP_ENDPOINT"), "{said}");
