@@ -98,7 +98,7 @@ fn a_program_that_the_command_unpacks_is_not_executed_before_the_next_call() {
 }
 
 #[test]
-fn whoever_only_changes_rights_or_builds_a_program_may_execute_it() {
+fn a_program_is_executed_whose_rights_were_changed_or_that_was_built() {
     let project = Project::new();
     let mut server = project.server(&["./tool", "./made", "chmod", "make", "gcc"]);
     let folder = project.folder.path();

@@ -119,6 +119,9 @@ impl Notes {
 
     /// Notes the way to a folder that has programs which others need.
     fn add_folder(&mut self, folder: &Path) {
+        if self.ways.contains_key(folder) {
+            return;
+        }
         let way = way_to(folder).into_iter().flatten();
         self.ways.extend(way.map(|(path, found)| (path, WayNote::of(&found))));
     }

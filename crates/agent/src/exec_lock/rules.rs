@@ -379,7 +379,9 @@ fn folders_of(path: &[u8]) -> impl Iterator<Item = PathBuf> {
 }
 
 fn folders(path: &[u8]) -> Vec<PathBuf> {
-    folders_of(path).chain(SYSTEM.map(PathBuf::from)).collect()
+    let mut seen = HashSet::new();
+    let all = folders_of(path).chain(SYSTEM.map(PathBuf::from));
+    all.filter(|folder| seen.insert(folder.clone())).collect()
 }
 
 /// A program whose files are in the folders to which links lead now.
