@@ -16,9 +16,10 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use support::kills::{
-    Going, Ground, arguments, ground, kill_server, listed_children, printed, told, variable, works,
+    Going, Ground, arguments, ground, kill_server, listed_children, printed, the_agent_is_replaced,
+    told, variable, works,
 };
-use support::{Server, children, kill, name, parent, wait_until};
+use support::{Server, kill, name, parent, wait_until};
 
 /// Where the engine listens.
 fn socket() -> String {
@@ -264,15 +265,7 @@ fn the_relay_that_is_killed_takes_the_container_with_it() {
 #[test]
 fn the_agent_that_is_killed_is_replaced_there() {
     let Some(ground) = ground("container") else { return };
-    let mut server = ground.server();
-    let going = Going::start(&mut server);
-    kill("KILL", going.agent());
-    let since = Instant::now();
-    going.are_lost(&mut server, "the place itself is still there");
-    going.commands_are_gone(since);
-    works(&mut server);
-    assert!(!children(going.relay).is_empty(), "the place was made again");
-    drop(server);
+    the_agent_is_replaced(&ground);
     the_next_server_leaves_nothing(&ground);
 }
 

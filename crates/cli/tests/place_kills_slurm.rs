@@ -9,9 +9,10 @@ use std::time::Instant;
 
 use serde_json::json;
 use support::kills::{
-    Going, Ground, PROMISE, arguments, descendants, ground, kill_server, printed, told, works,
+    Going, Ground, PROMISE, arguments, descendants, ground, kill_server, printed,
+    the_agent_is_replaced, told, works,
 };
-use support::{children, kill, name, wait_until};
+use support::{kill, name, wait_until};
 
 /// The jobs that are queued or run, each with its state.
 fn jobs() -> Vec<String> {
@@ -110,14 +111,6 @@ fn the_relay_that_is_killed_loses_the_place() {
 #[test]
 fn the_agent_that_is_killed_is_replaced_there() {
     let Some(ground) = ground("slurm") else { return };
-    let mut server = ground.server();
-    let going = Going::start(&mut server);
-    kill("KILL", going.agent());
-    let since = Instant::now();
-    going.are_lost(&mut server, "the place itself is still there");
-    going.commands_are_gone(since);
-    works(&mut server);
-    assert!(!children(going.relay).is_empty(), "the place was made again");
-    drop(server);
+    the_agent_is_replaced(&ground);
     no_job_is_left(Instant::now());
 }

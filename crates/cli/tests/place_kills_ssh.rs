@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use support::kills::{
-    Ending, Going, Ground, arguments, ground, kill_server, printed, server_in_network_of, told,
-    variable, works,
+    Ending, Going, Ground, arguments, ground, kill_server, printed, server_in_network_of,
+    the_agent_is_replaced, told, variable, works,
 };
 use support::{Server, children, kill, name, wait_until};
 
@@ -113,14 +113,7 @@ fn an_agent_that_is_stopped_after_its_relay_was_killed_ends_nevertheless() {
 #[test]
 fn the_agent_that_is_killed_is_replaced_there() {
     let Some(ground) = ground("ssh") else { return };
-    let mut server = ground.server();
-    let going = Going::start(&mut server);
-    kill("KILL", going.agent());
-    let since = Instant::now();
-    going.are_lost(&mut server, "the place itself is still there");
-    going.commands_are_gone(since);
-    works(&mut server);
-    assert!(!children(going.relay).is_empty(), "the place was made again");
+    the_agent_is_replaced(&ground);
 }
 
 /// Two networks of their own that are joined by a cable, with a host that is only reached through it.

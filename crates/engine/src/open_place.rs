@@ -119,7 +119,7 @@ impl OpenPlace {
         is_open
     }
 
-    /// How long it may still be unused. If that is no time, nobody can use it any more.
+    /// How much longer it may go unused. Once that time is over, nobody can use it.
     fn time_left(&self, idle: Duration) -> Duration {
         let mut last_used = self.last_used();
         let since = last_used.map_or(idle, |last| last.elapsed());

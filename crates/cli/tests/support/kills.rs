@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::place::{config, place};
 use super::sandbox::warnings;
-use super::{MCPZ, Server, children, mark, name, open_folder, parent, survivors, wait_until};
+use super::{MCPZ, Server, children, kill, mark, name, open_folder, parent, survivors, wait_until};
 
 /// Between two signs of life, in the places of these tests.
 const BEAT: Duration = Duration::from_secs(1);
@@ -62,6 +62,18 @@ impl Ground {
         let config = self.config(keys);
         Server::start(&["--tools", "all", "--config", config.to_str().unwrap()])
     }
+}
+
+/// Kills the agent in a place: its commands are lost, and another one takes over in the same place.
+pub fn the_agent_is_replaced(ground: &Ground) {
+    let mut server = ground.server();
+    let going = Going::start(&mut server);
+    kill("KILL", going.agent());
+    let since = Instant::now();
+    going.are_lost(&mut server, "the place itself is still there");
+    going.commands_are_gone(since);
+    works(&mut server);
+    assert!(!children(going.relay).is_empty(), "the place was made again");
 }
 
 /// What `tests/places/up` says about the place.

@@ -1,6 +1,7 @@
 //! Makes a container from an image, and starts the agent in it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bollard::errors::Error;
 use bollard::models::{ContainerCreateBody, ImageInspect};
@@ -12,7 +13,7 @@ use mcpz_runtime::random_name;
 use serde_json::Value;
 
 use super::archive::archive;
-use super::attach::attach;
+use super::attach::{Attached, attach};
 use super::body::{AgentPath, body};
 use super::engine::Engine;
 use super::running::{Running, each, is_missing, message, refused, remove};
@@ -33,6 +34,10 @@ const PROCESSORS: [(&str, &str); 5] = [
     ("ppc64le", "ppc64le"),
     ("s390x", "s390x"),
 ];
+
+/// How often an attempt to connect is repeated, and after which pause.
+const RETRIES: usize = 5;
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 pub async fn start(
     container: &Container,
@@ -152,13 +157,27 @@ impl Making {
         self.check_runtime(id).await?;
         copy_agent(&self.engine, id, &self.agent_path, &self.content).await?;
         let said = Said::default();
-        let path = format!("/containers/{id}/attach?stream=1&stdin=1&stdout=1&stderr=1");
-        let stream = attach(&self.engine, &path, &Value::Null, said.clone()).await?;
+        let stream = self.attach(id, &said).await?;
         let started = self.engine.docker.start_container(id, None::<StartContainerOptions>).await;
         started.map_err(|error| self.not_started(error))?;
         let running =
             Running::container(self.engine.clone(), id.to_owned(), said, self.agent.clone());
         Ok(Made { stream: Box::new(stream), ending: Box::new(running) })
+    }
+
+    /// Connects to the container before it starts. Where many are made at once, podman sometimes fails to mount one,
+    /// and succeeds a moment later.
+    async fn attach(&self, id: &str, said: &Said) -> Result<Attached, ContainerError> {
+        let path = format!("/containers/{id}/attach?stream=1&stdin=1&stdout=1&stderr=1");
+        let mut attached = attach(&self.engine, &path, &Value::Null, said.clone()).await;
+        for _ in 0..RETRIES {
+            if attached.is_ok() || !self.engine.is_podman {
+                break;
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+            attached = attach(&self.engine, &path, &Value::Null, said.clone()).await;
+        }
+        attached
     }
 
     fn not_created(&self, error: Error) -> ContainerError {
