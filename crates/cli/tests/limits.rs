@@ -22,8 +22,10 @@ cpu_time = 1
 open_files = 80
 ";
 
-/// As an ordinary user, not even one that is not ended takes all there is.
-const FORK_BOMB: &str = "ulimit -p 3000 2>/dev/null || ulimit -u 3000; f() { f & f; }; f";
+/// As an ordinary user, not even one that is not ended takes all there is. Then it waits, so that it never runs out of
+/// CPU time first; a shell that cannot fork would end.
+const FORK_BOMB: &str = "ulimit -p 500 2>/dev/null || ulimit -u 500
+exec perl -e 'while (1) { sleep 1 unless defined fork }'";
 const MEMORY_BOMB: &str = "tail /dev/zero";
 const BUSY_LOOP: &str = "while :; do :; done";
 
