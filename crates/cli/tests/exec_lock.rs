@@ -238,6 +238,25 @@ fn a_program_that_nobody_knows_executes_nothing_else_until_a_rule_says_so() {
 }
 
 #[test]
+fn for_a_script_whose_interpreter_is_looked_up_the_rule_names_the_script() {
+    let folder = support::plain_folder();
+    for (name, text) in [
+        ("run", "#!/usr/bin/env bash\nid -u\n"),
+        ("run.pl", "#!/usr/bin/env perl\nexit system qw(id -u);\n"),
+    ] {
+        let command = file(&folder, name, text).display().to_string();
+        let allow = format!("allow = [\"{command}\"]");
+        let said = warnings(&server(&folder, &allow).run(&command));
+        let told = format!("[[policy.runs]] program = \"{command}\", may_run = [\"");
+        assert!(said.contains(&told), "{said}");
+        let policy =
+            format!("{allow}\n[[policy.runs]]\nprogram = \"{command}\"\nmay_run = [\"id\"]");
+        let reply = server(&folder, &policy).run(&command);
+        assert_eq!((&reply["return_code"], &*warnings(&reply)), (&json!(0), ""), "{reply}");
+    }
+}
+
+#[test]
 fn an_allowed_program_executes_what_the_command_names_and_what_it_needs_and_no_more() {
     let folder = support::plain_folder();
     std::fs::write(folder.path().join("a.txt"), "hello\n").unwrap();
@@ -265,6 +284,10 @@ fn an_allowed_program_executes_what_the_command_names_and_what_it_needs_and_no_m
     );
     let reply = server.run(&commit);
     assert!(warnings(&reply).contains("pre-commit"), "{reply}");
+    assert!(
+        warnings(&reply).contains("program = \"git\", may_run = [\"*\"] lets `git`"),
+        "{reply}"
+    );
     assert!(!folder.path().join("repository/ran").exists());
 }
 

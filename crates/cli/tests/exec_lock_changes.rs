@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use support::sandbox::warnings;
-use support::{Server, audit};
+use support::{MCPZ, Server, audit};
 use tempfile::TempDir;
 
 /// A project with a script and the interpreter that it names, and files that could take their places.
@@ -209,6 +209,43 @@ fn nothing_is_mounted_over_a_program() {
     // In a namespace of its own, a program sees what it mounts, and nobody else does.
     let reply = server.call(json!({"command": "./inside new"}));
     assert_eq!((output(&reply), warnings(&reply).as_str()), ("mounted 0\n", ""), "{reply}");
+}
+
+/// Older kernels have one table of formats for all, where only root of the machine may write.
+#[test]
+fn the_kernel_gets_no_other_interpreter_wherever_its_formats_are_mounted() {
+    let project = Project::new();
+    let folder = project.folder.path();
+    let formats = folder.join("formats");
+    std::fs::create_dir(&formats).unwrap();
+    let mut inside = Command::new("unshare");
+    inside
+        .args(["-Urm", "sh", "-c", "mount -t binfmt_misc none \"$0\" && exec \"$@\""])
+        .arg(&formats);
+    let config = project.state.path().join("config.toml");
+    let settings = format!(
+        "[shell_tool]\nworking_dir = {folder:?}\n[policy]\nallow = [\"./tool\", \"echo\"]\n"
+    );
+    std::fs::write(&config, settings).unwrap();
+    if !Command::new(inside.get_program())
+        .args(inside.get_args())
+        .arg("true")
+        .status()
+        .unwrap()
+        .success()
+    {
+        eprintln!("skipped: no formats can be mounted in a namespace");
+        return;
+    }
+    inside.args([MCPZ, "server", "shell", "--tools", "all", "--config"]).arg(config);
+    let mut server = Server::from_command(&mut inside);
+    server.initialize("2025-11-25");
+    let reply = server.call(json!({"command": "./tool"}));
+    assert_eq!((output(&reply), warnings(&reply).as_str()), ("own\n", ""), "{reply}");
+    let reply =
+        server.call(json!({"command": "echo ':x:M::#!::/bin/echo:' > formats/register; ./tool"}));
+    assert!(!output(&reply).contains("/tool\n"), "{reply}");
+    assert!(warnings(&reply).contains("has changed since the command began"), "{reply}");
 }
 
 const MOUNTS_INSIDE: &str = r#"#!/usr/bin/python3

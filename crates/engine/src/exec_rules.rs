@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use mcpz_agent::{AllowedProgram, Argument, ExecRules, MayRun, RefusedBecause, RefusedExec};
-use mcpz_policy::{Lock, LockedWord, is_shell};
+use mcpz_policy::{Lock, LockedWord, is_interpreter, is_shell};
 
 /// How many refusals are reported for one command.
 const MAX_REPORTED: usize = 5;
@@ -71,7 +71,7 @@ fn describe(refused: &RefusedExec) -> String {
     };
     let fix = match why {
         RefusedBecause::Denied(rule) => format!("the rule `{rule}` denies it for every program"),
-        RefusedBecause::NotAllowed => match advice(program, by) {
+        RefusedBecause::NotAllowed => match advice(program, script(by, command_line)) {
             Some(advice) => format!("the command does not name it; {advice}"),
             None => "the command does not name it".to_owned(),
         },
@@ -96,18 +96,31 @@ fn describe(refused: &RefusedExec) -> String {
     format!("policy: {from}{parent} was not allowed to execute `{what}`{times}: {fix}")
 }
 
+/// The script that a process runs, if it is an interpreter that got a path, or else its own name.
+fn script<'a>(by: &'a str, command_line: &'a [String]) -> &'a str {
+    match command_line {
+        [_, script, ..] if script.contains('/') && (is_shell(by) || is_interpreter(by)) => script,
+        _ => by,
+    }
+}
+
 /// How to let a program run another one, if a setting can.
 fn advice(program: &str, by: &str) -> Option<String> {
     const SYSTEM: [&str; 6] =
         ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
     let (folder, name) = program.rsplit_once('/')?;
-    // A shell may run what the program may that started it. A relative path may be any file, and a loader runs any.
-    let is_firm = program.starts_with('/') && !program.contains("/../");
-    if is_shell(by) || !is_firm || name.starts_with("ld-") {
+    // A shell may run what the program may that started it, and a loader runs any.
+    if is_shell(by) || name.starts_with("ld-") {
         return None;
     }
-    let may_run = if SYSTEM.contains(&folder) { name } else { program };
-    Some(format!(
-        "to allow it, tell what `{by}` may run: [[policy.runs]] program = \"{by}\", may_run = [\"{may_run}\"]"
-    ))
+    let told = |may_run| format!("[[policy.runs]] program = \"{by}\", may_run = [\"{may_run}\"]");
+    let is_firm = program.starts_with('/') && !program.contains("/../");
+    Some(match (is_firm, SYSTEM.contains(&folder)) {
+        (true, true) => format!("to allow it, tell what `{by}` may run: {}", told(name)),
+        (true, false) => format!("to allow it, tell what `{by}` may run: {}", told(program)),
+        (false, _) => format!(
+            "no rule can allow just this, as a relative path may be any file; {} lets `{by}` run anything",
+            told("*")
+        ),
+    })
 }

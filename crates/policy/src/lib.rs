@@ -47,7 +47,7 @@ pub use identity::is_same_program;
 pub use lock::{Lock, LockedArguments, LockedProgram, LockedWord, MayRun};
 pub use pattern::glob;
 pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
-pub use programs::is_shell;
+pub use programs::{is_interpreter, is_shell};
 pub use rule::{ExactCall, Rule, RuleError};
 pub use script::{Shell, Span};
 pub use threats::Threat;

@@ -9,11 +9,12 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use crate::mounts::{Mount, mounts};
+
 /// The paths of all sockets that are bound now.
 pub fn bound() -> BTreeSet<PathBuf> {
-    let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = mounts();
     let names = std::fs::read("/proc/net/unix").unwrap_or_default();
-    let mounts: Vec<_> = mounts.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect();
     let names = names.split(|byte| *byte == b'\n').filter_map(name);
     let aliases = names.flat_map(|name| aliases(&name, &mounts));
     // A socket that is itself a mount point may belong to another network namespace, whose sockets are not listed.
@@ -32,23 +33,6 @@ fn name(line: &[u8]) -> Option<PathBuf> {
     Some(path.canonicalize().unwrap_or(path))
 }
 
-/// One line of `mountinfo`.
-#[derive(Debug, PartialEq, Eq)]
-struct Mount {
-    device: Vec<u8>,
-    /// The folder of the file system that is mounted at `point`.
-    root: PathBuf,
-    point: PathBuf,
-}
-
-impl Mount {
-    fn parse(line: &[u8]) -> Option<Self> {
-        let mut fields = line.split(|byte| *byte == b' ');
-        let device = fields.nth(2)?.to_vec();
-        Some(Self { device, root: unescaped(fields.next()?), point: unescaped(fields.next()?) })
-    }
-}
-
 /// All paths of a file, which has several if its file system, or a part of it, is mounted more than once.
 fn aliases(path: &Path, mounts: &[Mount]) -> Vec<PathBuf> {
     // Of several mounts at the same point, the last one is visible.
@@ -65,30 +49,10 @@ fn aliases(path: &Path, mounts: &[Mount]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Decodes a field, in which the kernel writes blanks, newlines and backslashes as three octal digits.
-fn unescaped(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        let code = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match (first, code) {
-            (b'\\', Some(code)) => {
-                bytes.push(code);
-                rest = &after[3..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    OsString::from_vec(bytes).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mounts::parse;
 
     const MOUNTS: &str = "\
         20 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
@@ -98,8 +62,7 @@ mod tests {
 
     #[test]
     fn a_socket_is_found_under_every_name_a_mount_gives_it() {
-        let mounts: Vec<_> =
-            MOUNTS.split('\n').filter_map(|line| Mount::parse(line.as_bytes())).collect();
+        let mounts: Vec<_> = parse(MOUNTS.as_bytes()).collect();
         let found = aliases(Path::new("/run/docker/d.sock"), &mounts);
         let expected = ["/run/docker/d.sock", "/srv/with blank/d.sock", "/opt/d.sock"];
         assert_eq!(found, expected.map(PathBuf::from));

@@ -9,6 +9,9 @@ use std::fs::{self, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use mcpz_sandbox::mounts;
 
 use super::clock::ClockWatch;
 use super::target::{Changed, FileId, LOADERS, Target};
@@ -244,11 +247,26 @@ fn way_to(path: &Path) -> Option<Vec<(PathBuf, Metadata)>> {
 
 /// The usual loaders, and the formats for which the kernel was told an interpreter, as they are now.
 fn others() -> impl Iterator<Item = Other> {
-    const FORMATS: &str = "/proc/sys/fs/binfmt_misc";
-    let formats = fs::read_dir(FORMATS).into_iter().flatten().flatten().map(|entry| entry.path());
+    let folders = format_folders().iter().filter_map(|folder| fs::read_dir(folder).ok());
+    let formats = folders.flatten().flatten().map(|entry| entry.path());
     LOADERS.into_iter().map(PathBuf::from).chain(formats).filter_map(|path| {
         let found = fs::metadata(&path).ok()?;
         Some((path, FileId::from(&found), Changed::from(&found)))
+    })
+}
+
+/// Where the kernel shows these formats: in the usual folder, even if it is mounted later, and wherever else it was
+/// mounted when they were first looked at. A command that is held mounts nothing.
+fn format_folders() -> &'static [PathBuf] {
+    const USUAL: &str = "/proc/sys/fs/binfmt_misc";
+    static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    FOLDERS.get_or_init(|| {
+        let formats = mounts().into_iter().filter(|mount| mount.kind == b"binfmt_misc");
+        let points = formats.map(|mount| mount.point);
+        let mut folders: Vec<_> = points.chain([PathBuf::from(USUAL)]).collect();
+        folders.sort();
+        folders.dedup();
+        folders
     })
 }
 
