@@ -125,7 +125,8 @@ impl Notes {
         if self.ways.contains_key(folder) {
             return;
         }
-        let way = way_to(folder).into_iter().flatten();
+        let is_known = |path: &Path| self.ways.get(path).is_some_and(WayNote::is_folder);
+        let way = way_to(folder, is_known).into_iter().flatten();
         self.ways.extend(way.map(|(path, found)| (path, WayNote::of(&found))));
     }
 
@@ -175,7 +176,7 @@ impl Notes {
         };
         self.clock.is_even()
             && self.has_same_others()
-            && way_to(&target.path).is_some_and(|way| way.iter().all(is_as_before))
+            && way_to(&target.path, |_| false).is_some_and(|way| way.iter().all(is_as_before))
             && target.parts().all(|part| self.precede(part))
     }
 
@@ -213,10 +214,15 @@ impl WayNote {
     fn of(found: &Metadata) -> Self {
         Self { id: found.into(), link_changed: found.is_symlink().then(|| Changed::from(found)) }
     }
+
+    fn is_folder(&self) -> bool {
+        self.link_changed.is_none()
+    }
 }
 
-/// All folders and links on the way that an absolute path leads, and what is at its end.
-fn way_to(path: &Path) -> Option<Vec<(PathBuf, Metadata)>> {
+/// All folders and links on the way that an absolute path leads, and what is at its end, without folders that are known
+/// already.
+fn way_to(path: &Path, is_known: impl Fn(&Path) -> bool) -> Option<Vec<(PathBuf, Metadata)>> {
     let parts = |path: &Path| -> Vec<PathBuf> {
         path.components().rev().map(|part| part.as_os_str().into()).collect()
     };
@@ -228,6 +234,10 @@ fn way_to(path: &Path) -> Option<Vec<(PathBuf, Metadata)>> {
             b".." => drop(at.pop()),
             _ => {
                 let next = at.join(part);
+                if is_known(&next) {
+                    at = next;
+                    continue;
+                }
                 let found = fs::symlink_metadata(&next).ok()?;
                 if found.is_symlink() {
                     links += 1;

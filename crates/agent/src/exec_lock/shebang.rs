@@ -1,72 +1,98 @@
 //! The first line of a script, as the kernel reads it.
 
+use std::io;
+
 /// How much of a file the kernel reads to find its interpreter.
 pub const HEAD: usize = 256;
 
-/// The interpreter and its argument, if the file begins with `#!`, as the kernel finds them (`fs/binfmt_script.c`).
-/// Only blanks and tabs separate, and without a newline what it has read counts, but for the last byte.
-pub fn shebang(head: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
-    const MOST: usize = HEAD - 1 - 2;
-    let is_blank = |byte: &u8| [b' ', b'\t'].contains(byte);
-    let text = head.strip_prefix(b"#!")?;
-    let trimmed =
-        |line: &'_ [u8]| line.iter().rposition(|byte| !is_blank(byte)).map_or(0, |at| at + 1);
-    let (line, cut) = match text.iter().position(|byte| [b'\n', 0].contains(byte)) {
-        Some(end) if text[end] == b'\n' => (&text[..trimmed(&text[..end])], false),
-        Some(end) if end < MOST => (&text[..end], false),
-        None if text.len() < MOST => (text, false),
-        _ => (&text[..trimmed(&text[..MOST])], true),
+/// The interpreter and its argument, if the file begins with `#!`, just as the kernel finds them (`fs/binfmt_script.c`).
+/// `head` is what it has read, with zeros behind the end of a short file. Fails as the kernel does if none is named.
+pub fn shebang(head: &[u8; HEAD]) -> io::Result<Option<(&[u8], Option<&[u8]>)>> {
+    if !head.starts_with(b"#!") {
+        return Ok(None);
+    }
+    let found = named(head).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOEXEC));
+    found.map(Some)
+}
+
+fn named(head: &[u8; HEAD]) -> Option<(&[u8], Option<&[u8]>)> {
+    const BEGIN: usize = 2;
+    const LAST: usize = HEAD - 1;
+    let is_blank = |byte: u8| [b' ', b'\t'].contains(&byte);
+    let next = |from: usize, last: usize, is_wanted: &dyn Fn(u8) -> bool| {
+        (from..=last).find(|at| is_wanted(head[*at]))
     };
-    // What follows a blank may be cut.
-    let cut = cut && line.len() == MOST;
-    let line = &line[line.iter().position(|byte| !is_blank(byte))?..];
-    let end = match line.iter().position(is_blank) {
-        Some(end) => end,
-        // The kernel does not guess how the name goes on.
-        None if cut => return None,
-        None => line.len(),
+    let non_blank = |from, last| next(from, last, &|byte| !is_blank(byte));
+    let terminator = |from, last| next(from, last, &|byte| is_blank(byte) || byte == 0);
+    let mut end = match head.iter().position(|byte| [b'\n', 0].contains(byte)) {
+        Some(end) if head[end] == b'\n' => end,
+        // Without an end of the line, the name must have one: the kernel does not guess how it goes on.
+        _ => terminator(non_blank(BEGIN, LAST)?, LAST).map(|_| LAST)?,
     };
-    let rest = &line[end..];
-    let argument = rest.iter().position(|byte| !is_blank(byte)).map(|at| &rest[at..]);
-    Some((&line[..end], argument))
+    while is_blank(head[end - 1]) {
+        end -= 1;
+    }
+    let name = non_blank(BEGIN, end).filter(|at| *at != end)?;
+    let separator = terminator(name, end).filter(|at| head[*at] != 0);
+    let argument = separator.and_then(|at| non_blank(at, end));
+    let text = |from: usize, end: usize| {
+        let text = &head[from..end];
+        text.iter().position(|byte| *byte == 0).map_or(text, |end| &text[..end])
+    };
+    let is_separated = argument.and(separator);
+    Some((text(name, is_separated.unwrap_or(end)), argument.map(|at| text(at, end))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// What is found, as text, or the error.
+    fn parsed(text: &[u8]) -> Result<Option<(String, Option<String>)>, Option<i32>> {
+        let mut head = [0; HEAD];
+        let length = text.len().min(HEAD);
+        head[..length].copy_from_slice(&text[..length]);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let found = shebang(&head).map_err(|error| error.raw_os_error())?;
+        Ok(found.map(|(path, argument)| (text(path), argument.map(text))))
+    }
+
+    fn names(
+        path: &str,
+        argument: Option<&str>,
+    ) -> Result<Option<(String, Option<String>)>, Option<i32>> {
+        Ok(Some((path.to_owned(), argument.map(str::to_owned))))
+    }
+
+    const NOTHING: Result<Option<(String, Option<String>)>, Option<i32>> = Err(Some(libc::ENOEXEC));
+
     #[test]
     fn the_first_line_of_a_script_names_its_interpreter_and_one_argument() {
-        let parsed = |text: &'static str| {
-            shebang(text.as_bytes()).map(|(path, argument)| {
-                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                (text(path), argument.map(text))
-            })
-        };
-        let some = |path: &str, argument: Option<&str>| {
-            Some((path.to_owned(), argument.map(str::to_owned)))
-        };
-        assert_eq!(parsed("#!/bin/sh\nls\n"), some("/bin/sh", None));
-        assert_eq!(parsed("#! /usr/bin/env -S a b \n"), some("/usr/bin/env", Some("-S a b")));
-        assert_eq!(parsed("#!\t/bin/sh"), some("/bin/sh", None));
-        assert_eq!(parsed("#!/bin/sh\r\n"), some("/bin/sh\r", None));
-        assert_eq!(parsed("#!/bin/sh x\r \n"), some("/bin/sh", Some("x\r")));
-        assert_eq!(parsed("#!/bin/sh x\0y\n"), some("/bin/sh", Some("x")));
-        assert_eq!(parsed("#!\n"), None);
-        assert_eq!(parsed("\x7fELF"), None);
+        assert_eq!(parsed(b"#!/bin/sh\nls\n"), names("/bin/sh", None));
+        assert_eq!(parsed(b"#! /usr/bin/env -S a b \n"), names("/usr/bin/env", Some("-S a b")));
+        assert_eq!(parsed(b"#!\t/bin/sh"), names("/bin/sh", None));
+        assert_eq!(parsed(b"#!/bin/sh\r\n"), names("/bin/sh\r", None));
+        assert_eq!(parsed(b"#!/bin/sh x\r \n"), names("/bin/sh", Some("x\r")));
+        assert_eq!(parsed(b"#!/bin/sh x\0y\n"), names("/bin/sh", Some("x")));
+        assert_eq!(parsed(b"#!/bin/sh\0y\n"), names("/bin/sh", None));
+        assert_eq!(parsed(b"\x7fELF"), Ok(None));
+        assert_eq!(parsed(b"#!\n"), NOTHING);
+        assert_eq!(parsed(b"#! \t \n/bin/sh\n"), NOTHING);
     }
 
     #[test]
     fn a_first_line_without_an_end_is_what_the_kernel_reads_of_it() {
         let long = format!("#!/bin/sh {}", "x".repeat(HEAD));
-        let (path, argument) = shebang(&long.as_bytes()[..HEAD]).unwrap();
-        assert_eq!(
-            (path, argument.unwrap().len()),
-            (&b"/bin/sh"[..], HEAD - 1 - "#!/bin/sh ".len())
-        );
-        let name = format!("#!/{}", "x".repeat(HEAD));
-        assert_eq!(shebang(&name.as_bytes()[..HEAD]), None);
-        let whole = format!("#!{:>253}\n", "/bin/sh");
-        assert_eq!(shebang(whole.as_bytes()), Some((&b"/bin/sh"[..], None)));
+        let argument = "x".repeat(HEAD - 1 - "#!/bin/sh ".len());
+        assert_eq!(parsed(long.as_bytes()), names("/bin/sh", Some(&argument)));
+        assert_eq!(parsed(format!("#!/{}", "x".repeat(HEAD)).as_bytes()), NOTHING);
+        assert_eq!(parsed(format!("#!{}", " ".repeat(HEAD)).as_bytes()), NOTHING);
+        // The last byte that the kernel reads may be the one that ends the name, and so may the end of the file.
+        for end in ["\n", " x\n", "\tx\n", "\0x\n", ""] {
+            let whole = format!("#!{:>253}{end}", "/bin/sh");
+            assert_eq!(parsed(whole.as_bytes()), names("/bin/sh", None), "{end:?}");
+        }
+        assert_eq!(parsed(format!("#!{:>253}x\n", "/bin/sh").as_bytes()), NOTHING);
+        assert_eq!(parsed(format!("#!{:>254}\n", "/bin/sh").as_bytes()), NOTHING);
     }
 }

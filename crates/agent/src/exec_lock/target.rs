@@ -187,7 +187,7 @@ impl Target {
             let named = PathBuf::from(OsStr::from_bytes(path));
             Self::of(process, named, opened, same_view, depth + 1)
         };
-        if let Some((path, argument)) = shebang(&head[..length]) {
+        if let Some((path, argument)) = shebang(&head)? {
             if depth >= MAX_SCRIPTS {
                 return Err(io::Error::from_raw_os_error(libc::ELOOP));
             }
