@@ -211,6 +211,10 @@ fn nothing_is_mounted_over_a_program() {
     assert_eq!((output(&reply), warnings(&reply).as_str()), ("mounted 0\n", ""), "{reply}");
 }
 
+/// Mounts the formats, with one that is switched off.
+const FORMATS: &str = r#"mount -t binfmt_misc none "$0" && echo ':off:M::#!::/bin/echo:' > "$0/register" &&
+echo 0 > "$0/off" && exec "$@""#;
+
 /// Older kernels have one table of formats for all, where only root of the machine may write.
 #[test]
 fn the_kernel_gets_no_other_interpreter_wherever_its_formats_are_mounted() {
@@ -219,9 +223,7 @@ fn the_kernel_gets_no_other_interpreter_wherever_its_formats_are_mounted() {
     let formats = folder.join("formats");
     std::fs::create_dir(&formats).unwrap();
     let mut inside = Command::new("unshare");
-    inside
-        .args(["-Urm", "sh", "-c", "mount -t binfmt_misc none \"$0\" && exec \"$@\""])
-        .arg(&formats);
+    inside.args(["-Urm", "sh", "-c", FORMATS]).arg(&formats);
     let config = project.state.path().join("config.toml");
     let settings = format!(
         "[shell_tool]\nworking_dir = {folder:?}\n[policy]\nallow = [\"./tool\", \"echo\"]\n"
@@ -240,12 +242,12 @@ fn the_kernel_gets_no_other_interpreter_wherever_its_formats_are_mounted() {
     inside.args([MCPZ, "server", "shell", "--tools", "all", "--config"]).arg(config);
     let mut server = Server::from_command(&mut inside);
     server.initialize("2025-11-25");
-    let reply = server.call(json!({"command": "./tool"}));
-    assert_eq!((output(&reply), warnings(&reply).as_str()), ("own\n", ""), "{reply}");
-    let reply =
-        server.call(json!({"command": "echo ':x:M::#!::/bin/echo:' > formats/register; ./tool"}));
-    assert!(!output(&reply).contains("/tool\n"), "{reply}");
-    assert!(warnings(&reply).contains("has changed since the command began"), "{reply}");
+    for change in ["1 >> formats/off", "':x:M::#!::/bin/echo:' > formats/register"] {
+        let reply = server.call(json!({"command": format!("echo {change}; ./tool")}));
+        assert!(!output(&reply).contains("/tool\n"), "{reply}");
+        assert!(warnings(&reply).contains("has changed since the command began"), "{reply}");
+        server.call(json!({"command": "echo 0 > formats/off"}));
+    }
 }
 
 const MOUNTS_INSIDE: &str = r#"#!/usr/bin/python3

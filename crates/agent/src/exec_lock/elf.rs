@@ -1,6 +1,7 @@
 //! The loader that a binary names, which the kernel runs in its place.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 
 /// The kernel accepts no longer table.
@@ -11,41 +12,58 @@ const MAX_PATH: usize = 4096;
 /// The type of the entry that names the loader.
 const LOADER: usize = 3;
 
-/// Where a binary says what processor it is for, and those with 32 bits.
-const MACHINE: usize = 0x12;
-const X86: usize = 3;
-const ARM: usize = 40;
-
 /// Where a binary has what, in bytes, and how long that is.
 struct Layout {
     table: (usize, usize),
+    /// The length of an entry of the table, which the kernel compares.
+    entry_size: usize,
     count: usize,
     entry: usize,
     offset: (usize, usize),
     size: (usize, usize),
 }
 
-const WIDE: Layout =
-    Layout { table: (0x20, 8), count: 0x38, entry: 56, offset: (8, 8), size: (32, 8) };
-const NARROW: Layout =
-    Layout { table: (0x1c, 4), count: 0x2c, entry: 32, offset: (4, 4), size: (16, 4) };
+const WIDE: Layout = Layout {
+    table: (0x20, 8),
+    entry_size: 0x36,
+    count: 0x38,
+    entry: 56,
+    offset: (8, 8),
+    size: (32, 8),
+};
+const NARROW: Layout = Layout {
+    table: (0x1c, 4),
+    entry_size: 0x2a,
+    count: 0x2c,
+    entry: 32,
+    offset: (4, 4),
+    size: (16, 4),
+};
 
-/// The path of the loader, if the file is a binary and names one. `head` is how the file begins.
-pub fn loader(file: &File, head: &[u8]) -> Option<Vec<u8>> {
-    head.strip_prefix(b"\x7fELF")?;
-    // By the processor, as the kernel does it, whatever the header says about its own width.
-    let layout = match number(head, (MACHINE, 2))? {
-        X86 | ARM => NARROW,
-        _ => WIDE,
-    };
-    let count = number(head, (layout.count, 2))?;
-    let mut table = vec![0; (count * layout.entry).min(MAX_TABLE)];
-    file.read_exact_at(&mut table, number(head, layout.table)? as u64).ok()?;
-    let entry = table.chunks_exact(layout.entry).find(|it| number(it, (0, 4)) == Some(LOADER))?;
-    let mut path = vec![0; number(entry, layout.size)?.min(MAX_PATH)];
-    file.read_exact_at(&mut path, number(entry, layout.offset)? as u64).ok()?;
-    path.truncate(path.iter().position(|byte| *byte == 0).unwrap_or(path.len()));
-    Some(path)
+/// The path of the loader, if the file is a binary and names one. `head` is how the file begins. Which layout counts
+/// depends on the processor and the kernel, so a file that names a loader by both is not clear.
+pub fn loader(file: &File, head: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    if !head.starts_with(b"\x7fELF") {
+        return Ok(None);
+    }
+    match (WIDE.loader(file, head), NARROW.loader(file, head)) {
+        (Some(_), Some(_)) => Err(io::Error::from_raw_os_error(libc::EIO)),
+        (one, other) => Ok(one.or(other)),
+    }
+}
+
+impl Layout {
+    fn loader(&self, file: &File, head: &[u8]) -> Option<Vec<u8>> {
+        number(head, (self.entry_size, 2)).filter(|size| *size == self.entry)?;
+        let count = number(head, (self.count, 2))?;
+        let mut table = vec![0; (count * self.entry).min(MAX_TABLE)];
+        file.read_exact_at(&mut table, number(head, self.table)? as u64).ok()?;
+        let entry = table.chunks_exact(self.entry).find(|it| number(it, (0, 4)) == Some(LOADER))?;
+        let mut path = vec![0; number(entry, self.size)?.min(MAX_PATH)];
+        file.read_exact_at(&mut path, number(entry, self.offset)? as u64).ok()?;
+        path.truncate(path.iter().position(|byte| *byte == 0).unwrap_or(path.len()));
+        Some(path)
+    }
 }
 
 /// A number at a place, in this machine's order of bytes: the kernel runs no others.
@@ -66,9 +84,43 @@ mod tests {
         let file = File::open("/proc/self/exe").unwrap();
         let mut head = [0; 256];
         file.read_exact_at(&mut head, 0).unwrap();
-        let path = String::from_utf8(loader(&file, &head).unwrap()).unwrap();
+        let path = String::from_utf8(loader(&file, &head).unwrap().unwrap()).unwrap();
         assert!(std::path::Path::new(&path).is_file(), "{path}");
-        assert_eq!(loader(&file, b"#!/bin/sh\n"), None);
-        assert_eq!(loader(&file, b"\x7fELF\x02"), None);
+        assert_eq!(loader(&file, b"#!/bin/sh\n").unwrap(), None);
+        assert_eq!(loader(&file, b"\x7fELF\x02").unwrap(), None);
+    }
+
+    /// A binary whose only entry names this loader.
+    fn binary(layout: &Layout, path: &str) -> Vec<u8> {
+        const TABLE: u16 = 0x60;
+        let text = TABLE + 64;
+        let mut bytes = vec![0; usize::from(text)];
+        bytes[..4].copy_from_slice(b"\x7fELF");
+        let mut set =
+            |at: usize, number: u16| bytes[at..at + 2].copy_from_slice(&number.to_le_bytes());
+        set(layout.table.0, TABLE);
+        set(layout.entry_size, layout.entry as u16);
+        set(layout.count, 1);
+        set(usize::from(TABLE), LOADER as u16);
+        set(usize::from(TABLE) + layout.offset.0, text);
+        set(usize::from(TABLE) + layout.size.0, path.len() as u16);
+        bytes.extend(path.as_bytes());
+        bytes
+    }
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn a_loader_is_found_whatever_the_header_says_about_width_and_processor() {
+        let found = |bytes: &[u8]| {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("binary"), bytes).unwrap();
+            let file = File::open(folder.path().join("binary")).unwrap();
+            loader(&file, bytes).map_err(|error| error.raw_os_error())
+        };
+        let (wide, narrow) = (binary(&WIDE, "/a"), binary(&NARROW, "/b"));
+        assert_eq!(found(&wide), Ok(Some(b"/a".to_vec())));
+        assert_eq!(found(&narrow), Ok(Some(b"/b".to_vec())));
+        let both: Vec<_> = wide.iter().zip(&narrow).map(|(one, other)| one | other).collect();
+        assert_eq!(found(&both), Err(Some(libc::EIO)));
     }
 }

@@ -48,21 +48,28 @@ struct Note {
 }
 
 /// A file that the kernel uses to run programs, and what it was.
-type Other = (PathBuf, FileId, Changed);
+#[derive(PartialEq, Eq)]
+struct Other {
+    path: PathBuf,
+    id: FileId,
+    changed: Changed,
+    /// What it says, if it is a format: no time tells when one was switched on.
+    text: Option<String>,
+}
 
-/// What a folder or a link was.
+/// What a folder, or a link or file on the way, was.
 #[derive(PartialEq, Eq)]
 struct WayNote {
     id: FileId,
     /// A folder changes with what is in it, and is still the same.
-    link_changed: Option<Changed>,
+    changed: Option<Changed>,
 }
 
 impl Notes {
     pub fn begin() -> Self {
         let (began, clock) = (Changed::now(), ClockWatch::new());
         let (files, ways, distrusted) = Default::default();
-        Self { files, distrusted, ways, began, clock, others: others().collect() }
+        Self { files, distrusted, ways, began, clock, others: others() }
     }
 
     /// Another command begins. What earlier ones named is known.
@@ -176,12 +183,17 @@ impl Notes {
         };
         self.clock.is_even()
             && self.has_same_others()
-            && way_to(&target.path, |_| false).is_some_and(|way| way.iter().all(is_as_before))
+            && self.is_older(target.changed)
+            && way_to(&target.path, |_| false).is_some_and(|way| {
+                // Below `/proc/self`, a path is another file for us than for the process.
+                let is_it = way.last().is_some_and(|(_, found)| FileId::from(found) == target.id);
+                is_it && way.iter().all(is_as_before)
+            })
             && target.parts().all(|part| self.precede(part))
     }
 
     fn has_same_others(&self) -> bool {
-        others().eq(self.others.iter().cloned())
+        others().iter().eq(&self.others)
     }
 
     fn is_older(&self, changed: Changed) -> bool {
@@ -212,11 +224,11 @@ impl Note {
 
 impl WayNote {
     fn of(found: &Metadata) -> Self {
-        Self { id: found.into(), link_changed: found.is_symlink().then(|| Changed::from(found)) }
+        Self { id: found.into(), changed: (!found.is_dir()).then(|| Changed::from(found)) }
     }
 
     fn is_folder(&self) -> bool {
-        self.link_changed.is_none()
+        self.changed.is_none()
     }
 }
 
@@ -255,14 +267,23 @@ fn way_to(path: &Path, is_known: impl Fn(&Path) -> bool) -> Option<Vec<(PathBuf,
     path.is_absolute().then_some(way)
 }
 
-/// The usual loaders, and the formats for which the kernel was told an interpreter, as they are now.
-fn others() -> impl Iterator<Item = Other> {
+/// The usual loaders, the formats for which the kernel was told an interpreter, and these interpreters, as they are now.
+fn others() -> Vec<Other> {
     let folders = format_folders().iter().filter_map(|folder| fs::read_dir(folder).ok());
-    let formats = folders.flatten().flatten().map(|entry| entry.path());
-    LOADERS.into_iter().map(PathBuf::from).chain(formats).filter_map(|path| {
+    let paths = folders.flatten().flatten().map(|entry| entry.path());
+    let formats: Vec<_> = paths.map(|path| (fs::read_to_string(&path).ok(), path)).collect();
+    let interpreter = |text: &str| {
+        text.lines().find_map(|line| line.strip_prefix("interpreter ")).map(PathBuf::from)
+    };
+    let interpreters: Vec<_> =
+        formats.iter().filter_map(|(text, _)| interpreter(text.as_ref()?)).collect();
+    let files = LOADERS.into_iter().map(PathBuf::from).chain(interpreters);
+    let files = files.map(|path| (None, path)).chain(formats);
+    let found = files.filter_map(|(text, path)| {
         let found = fs::metadata(&path).ok()?;
-        Some((path, FileId::from(&found), Changed::from(&found)))
-    })
+        Some(Other { path, id: FileId::from(&found), changed: Changed::from(&found), text })
+    });
+    found.collect()
 }
 
 /// Where the kernel shows these formats: in the usual folder, even if it is mounted later, and wherever else it was

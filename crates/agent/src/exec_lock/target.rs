@@ -192,7 +192,7 @@ impl Target {
                 return Err(io::Error::from_raw_os_error(libc::ELOOP));
             }
             target.interpreter = Some(Interpreter::new(other(path)?, path, argument));
-        } else if let Some(path) = elf::loader(&file, &head[..length])
+        } else if let Some(path) = elf::loader(&file, &head[..length])?
             && !(same_view && LOADERS.iter().any(|usual| usual.as_bytes() == &*path))
             // The kernel does not ask for the loader of a loader.
             && depth <= MAX_SCRIPTS
