@@ -31,6 +31,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use crate::exec_rules::{ExecRules, RefusedBecause, RefusedExec};
+use crate::frame::{Failure, Stage};
 use crate::git_configs::{self, SharedConfig};
 use crate::tree;
 pub use filter::Asks;
@@ -143,37 +144,43 @@ impl ExecLock {
         });
     }
 
-    /// Whether the rules let the keeper execute the first program of the run, about which the kernel does not ask.
-    /// `files` are the paths to try, from this directory.
-    pub fn permits_first(
+    /// Chooses the first program of the run, about which the kernel does not ask, among these paths, from this
+    /// directory. As the kernel does it, what cannot be executed is passed over. Fails if the rules do not let the
+    /// keeper execute it.
+    pub fn choose_first(
         &mut self,
         words: &[OsString],
-        (directory, files): (Option<BorrowedFd<'_>>, &[CString]),
-    ) -> bool {
-        let Some(prepared) = &mut self.prepared else { return false };
+        (directory, files): (Option<BorrowedFd<'_>>, Vec<CString>),
+    ) -> Result<CString, Failure> {
+        let denied = Failure { stage: Stage::Denied, errno: libc::EACCES };
+        let Some(prepared) = &mut self.prepared else { return Err(denied) };
         let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
         let find = |path: &[u8]| Target::find_own(directory, path);
-        // As the kernel does it: what cannot be executed is passed over.
-        let found = files.iter().find_map(|file| match find(file.as_bytes()) {
-            Err(error)
-                if matches!(
-                    error.raw_os_error(),
-                    None | Some(libc::ENOENT | libc::ENOTDIR | libc::EACCES)
-                ) =>
-            {
-                None
-            }
-            found => Some(found),
-        });
-        match found {
-            None => true,
-            Some(Err(_)) => false,
-            Some(Ok(target)) => {
-                prepared.keep_up_with(&target);
-                let decided = prepared.rules.decide(&Standing::Least, None, &target, &words, &find);
-                target.is_clear() && decided.is_ok()
-            }
+        let mut errno = libc::ENOENT;
+        for file in files {
+            let target = match find(file.as_bytes()) {
+                Ok(target) if target.is_executable => target,
+                Ok(_) => {
+                    errno = libc::EACCES;
+                    continue;
+                }
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::ENOENT | libc::ENOTDIR) => continue,
+                    None | Some(libc::EACCES) => {
+                        errno = libc::EACCES;
+                        continue;
+                    }
+                    Some(_) => return Err(denied),
+                },
+            };
+            prepared.keep_up_with(&target);
+            let decided = prepared.rules.decide(&Standing::Least, None, &target, &words, &find);
+            return match target.is_clear() && decided.is_ok() {
+                true => Ok(file),
+                false => Err(denied),
+            };
         }
+        Err(Failure { stage: Stage::Program, errno })
     }
 
     /// Starts to hold the run that it got ready for.

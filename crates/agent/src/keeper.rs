@@ -14,6 +14,7 @@
 
 mod run;
 
+use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -143,9 +144,10 @@ impl Keeper {
         let ready = open_directory(&mut spawn)
             .and_then(|()| self.install_lock(&spawn))
             .and_then(|()| self.prepare_lock(&mut spawn));
-        if let Err(failure) = ready {
-            return self.send(&[KeeperEvent::Failed(failure)], &[]);
-        }
+        let chosen = match ready {
+            Ok(chosen) => chosen,
+            Err(failure) => return self.send(&[KeeperEvent::Failed(failure)], &[]),
+        };
         self.cgroup.iter_mut().for_each(KeeperCgroup::rejoin_memory);
         let cgroup = self.cgroup.as_ref();
         let child_cgroup = ChildCgroup {
@@ -153,7 +155,7 @@ impl Keeper {
             counts_memory: cgroup.is_some_and(|cgroup| cgroup.enforced().memory.is_some()),
         };
         let token = self.exec_lock.as_ref().map_or(0, ExecLock::token);
-        let launched = match self.launcher.launch(&spawn, child_cgroup, token) {
+        let launched = match self.launcher.launch(&spawn, chosen, child_cgroup, token) {
             Ok(launched) => launched,
             Err(failure) => return self.send(&[KeeperEvent::Failed(failure)], &[]),
         };
@@ -266,19 +268,18 @@ impl Keeper {
         }
     }
 
-    /// Gets the lock ready for a run, and checks the program of one without a shell, about which the kernel does not
-    /// ask.
-    fn prepare_lock(&mut self, spawn: &mut Spawn) -> Result<(), Failure> {
+    /// Gets the lock ready for a run. Chooses the program of one without a shell, about which the kernel does not ask.
+    fn prepare_lock(&mut self, spawn: &mut Spawn) -> Result<Option<CString>, Failure> {
         let (Some(lock), Some(rules)) = (&mut self.exec_lock, spawn.exec_rules.take()) else {
-            return Ok(());
+            return Ok(None);
         };
         let holds = rules.allowed.is_some() || !rules.denied.is_empty();
         let (path, files) = self.launcher.files(spawn)?;
         lock.prepare(rules, &path);
-        let Program::Argv(words) = &spawn.program else { return Ok(()) };
+        let Program::Argv(words) = &spawn.program else { return Ok(None) };
         // The shell of a session was chosen by the server.
         if spawn.stdin == Stdin::Orders || !holds {
-            return Ok(());
+            return Ok(None);
         }
         let opened = match &spawn.directory {
             Directory::Path(path) => {
@@ -294,10 +295,7 @@ impl Keeper {
             Directory::Handle(handle) => Some(handle.as_fd()),
             _ => opened.as_ref().map(AsFd::as_fd),
         };
-        match lock.permits_first(words, (directory, &files)) {
-            true => Ok(()),
-            false => Err(Failure { stage: Stage::Denied, errno: libc::EACCES }),
-        }
+        lock.choose_first(words, (directory, files)).map(Some)
     }
 
     fn answer_execs(&mut self, woken: Woken) {

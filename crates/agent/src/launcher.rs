@@ -116,10 +116,12 @@ impl Launcher {
         Ok((path, files))
     }
 
-    /// Starts the program in a session of its own. A filter may demand the token for that.
+    /// Starts the program in a session of its own, from the file that was chosen, if one was. A filter may demand the
+    /// token for that.
     pub fn launch(
         &mut self,
         spawn: &Spawn,
+        chosen: Option<CString>,
         cgroup: ChildCgroup<'_>,
         token: u64,
     ) -> Result<Launched, Failure> {
@@ -131,7 +133,10 @@ impl Launcher {
         };
         let argv = c_strings(arguments(&spawn.program, script.is_some()))?;
         let environment = self.environment_of(spawn)?;
-        let programs = candidates(argv.first(), path_of(&environment))?;
+        let programs = match chosen {
+            Some(file) => vec![file],
+            None => candidates(argv.first(), path_of(&environment))?,
+        };
         let (directory, handle) = match &spawn.directory {
             Directory::Own => (None, None),
             Directory::Path(path) => (Some(c_string(path.as_os_str().as_bytes().to_vec())?), None),

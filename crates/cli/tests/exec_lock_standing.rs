@@ -5,11 +5,12 @@
 mod support;
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use support::sandbox::warnings;
-use support::{Server, audit, wait_until};
+use support::{MCPZ, Server, audit, wait_until};
 use tempfile::TempDir;
 
 /// The beginning of every program here, which may not execute anything by itself, while `python3` may.
@@ -272,6 +273,29 @@ fn a_program_that_is_run_without_a_shell_is_the_one_that_was_judged() {
     assert!(!other.contains("another"), "{other}");
     let own = server.tool("shell_exec", json!({"cmd": "ls", "args": ["-d", "/"]}));
     assert_eq!(own["structuredContent"]["exit_code"], 0, "{own}");
+}
+
+#[test]
+fn what_cannot_be_executed_does_not_stand_in_for_another_file() {
+    let place = Place::new();
+    let plain = place.file("plain/tool", "#!/bin/sh\necho own\n");
+    let other = place.file("x/tool", "#!/bin/sh\necho another\n");
+    std::fs::set_permissions(&plain, PermissionsExt::from_mode(0o644)).unwrap();
+    let config = place.0.path().join("config.toml");
+    std::fs::write(&config, "[policy]\nallow = [\"tool\", \"PATH=*\"]\n").unwrap();
+    let folder = |file: &Path| file.parent().unwrap().display().to_string();
+    let path = format!("{}:/usr/bin:/bin", folder(&plain));
+    let mut command = Command::new(MCPZ);
+    command.args(["server", "shell", "--tools", "all", "--config"]).arg(config).env("PATH", path);
+    let mut server = Server::from_command(&mut command);
+    server.initialize("2025-11-25");
+    let path = format!("{}:{}", folder(&plain), folder(&other));
+    let call = json!({"cmd": "tool", "args": [], "env": {"PATH": path}});
+    let reply = server.tool("shell_exec", call.clone()).to_string();
+    assert!(!reply.contains("another"), "{reply}");
+    std::fs::set_permissions(&plain, PermissionsExt::from_mode(0o755)).unwrap();
+    let reply = server.tool("shell_exec", call).to_string();
+    assert!(reply.contains("own"), "{reply}");
 }
 
 #[test]

@@ -169,7 +169,7 @@ impl Target {
             loader: None,
             is_readable: true,
             is_roots: found.uid() == 0,
-            is_executable: found.mode() & 0o111 != 0,
+            is_executable: found.is_file() && found.mode() & 0o111 != 0,
             same_view,
             file: file.into(),
         };
