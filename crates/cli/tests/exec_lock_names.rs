@@ -177,3 +177,26 @@ fn git_may_call_an_editor_that_does_nothing() {
     assert_eq!(warnings(&reply), "", "{reply}");
     assert_eq!(reply["return_code"], 0, "{reply}");
 }
+
+#[test]
+fn what_a_relative_path_may_run_is_not_for_the_same_path_elsewhere() {
+    let place = Place::new();
+    let folder = place.own.path();
+    for at in [folder.to_owned(), folder.join("sub")] {
+        std::fs::create_dir_all(&at).unwrap();
+        std::fs::write(at.join("rel"), "#!/bin/sh\nid -u\n").unwrap();
+        std::fs::set_permissions(at.join("rel"), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let settings = format!(
+        "[shell_tool]\nworking_dir = {folder:?}\n[policy]\nallow = [\"./rel\", \"./sub/*\"]\n\
+         [[policy.runs]]\nprogram = \"./rel\"\nmay_run = [\"id\"]\n"
+    );
+    let mut server = audit::start(&place.state, &settings);
+    for (directory, command, runs) in
+        [(".", "./rel", true), (".", "./sub/rel", false), ("sub", "./rel", false)]
+    {
+        let directory = folder.join(directory);
+        let reply = server.call(json!({"command": command, "working_directory": directory}));
+        assert_eq!(reply["return_code"] == json!(0), runs, "{reply}");
+    }
+}

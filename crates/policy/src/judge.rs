@@ -18,7 +18,7 @@ mod variables;
 use crate::call::{Call, Input, Listing, span_of};
 use crate::denial::{Denial, Suspect, Why};
 use crate::knowledge::Knowledge;
-use crate::lock::{Lock, Named};
+use crate::lock::{Lock, Named, ProgramFiles};
 use crate::names::Names;
 use crate::policy::{Policy, Scene, Unresolved};
 use crate::programs;
@@ -299,7 +299,9 @@ impl<'a> Judge<'a> {
             self.allowed(&name, call.words)?;
             let arguments = self.only_arguments(&name, call);
             let files = name.files().unwrap_or_else(|| self.files(name.known()));
-            self.named.add(name.known(), files, arguments);
+            let paths = self.policy.runs.iter().map(|it| &it.program).filter(|it| it.contains('/'));
+            let told = paths.filter(|path| name.is_at(path)).cloned().collect();
+            self.named.add(name.known(), ProgramFiles { files, told }, arguments);
         }
         self.run_file(&call.words[0]);
         self.knowledge.may_have_changed(call.words);
@@ -371,7 +373,7 @@ impl<'a> Judge<'a> {
 
     /// Judges a script that another process runs, which does not know the functions.
     fn new_shell(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
-        self.named.add(Some("sh"), Vec::new(), None);
+        self.named.add(Some("sh"), ProgramFiles::default(), None);
         self.elsewhere(|judge| judge.script(text, shell, Some(span)))
     }
 

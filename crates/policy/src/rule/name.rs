@@ -70,9 +70,14 @@ impl CommandName {
             return false;
         }
         match pattern.contains('/') {
-            true => self.paths.as_ref().is_some_and(|paths| paths.are_all(pattern)),
+            true => self.is_at(pattern),
             false => self.bare().is_some_and(|bare| glob(pattern, bare)),
         }
+    }
+
+    /// Whether it is a path that the path of a rule means.
+    pub fn is_at(&self, pattern: &str) -> bool {
+        self.paths.as_ref().is_some_and(|paths| paths.are_all(pattern))
     }
 
     /// The name alone, if it is not a path, or the path of a program of the system.
