@@ -14,6 +14,8 @@ mod clock;
 mod denied;
 mod elf;
 mod filter;
+mod formats;
+mod identity;
 mod listener;
 mod makers;
 mod notes;
@@ -35,10 +37,11 @@ use crate::frame::{Failure, Stage};
 use crate::git_configs::{self, SharedConfig};
 use crate::tree;
 pub use filter::Asks;
+use identity::Changed;
 use listener::{Listener, Named, Question};
 use processes::{Caller, Next, Processes};
 use rules::{Rules, Standing};
-use target::{Changed, Target, View, base_name, user_namespace_of};
+use target::{Target, View, base_name, user_namespace_of};
 
 /// How many different refusals are kept.
 const MAX_REFUSED: usize = 20;
@@ -173,6 +176,9 @@ impl ExecLock {
                     Some(_) => return Err(denied),
                 },
             };
+            if !is_runnable(&target) {
+                return Err(Failure { stage: Stage::Program, errno: libc::ENOEXEC });
+            }
             prepared.keep_up_with(&target);
             let decided = prepared.rules.decide(&Standing::Least, None, &target, &words, &find);
             return match target.is_clear() && decided.is_ok() {
@@ -304,6 +310,9 @@ impl LockedRun {
         };
         self.prepared.keep_up_with(&target);
         if self.prepared.rules.holds(&caller.standing) {
+            if !is_runnable(&target) {
+                return Err(libc::ENOEXEC);
+            }
             self.prepared.rules.note_what_was_made();
         }
         let rules = &self.prepared.rules;
@@ -411,6 +420,12 @@ impl LockedRun {
             });
         }
     }
+}
+
+/// Whether it is known how the kernel would run the file. If it has an interpreter for a format that we do not see, it
+/// must not come to that.
+fn is_runnable(target: &Target) -> bool {
+    target.is_usual || formats::formats().next().is_some()
 }
 
 /// The name of a process, of which the kernel keeps the beginning.

@@ -15,7 +15,8 @@ use std::path::PathBuf;
 
 use mcpz_policy::{ExactCall, Rule, glob, is_same_program};
 
-use super::target::{FileId, Target, base_name};
+use super::identity::FileId;
+use super::target::{Target, base_name};
 use crate::exec_rules::RefusedBecause;
 
 /// Programs that are many in one file, and choose by the name they are called by. Their file says nothing.

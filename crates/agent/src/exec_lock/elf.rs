@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+/// How every binary begins.
+pub const MAGIC: &[u8] = b"\x7fELF";
+
 /// The kernel accepts no longer table.
 const MAX_TABLE: usize = 64 << 10;
 
@@ -43,7 +46,7 @@ const NARROW: Layout = Layout {
 /// The path of the loader, if the file is a binary and names one. `head` is how the file begins. Which layout counts
 /// depends on the processor and the kernel, so a file that names a loader by both is not clear.
 pub fn loader(file: &File, head: &[u8]) -> io::Result<Option<Vec<u8>>> {
-    if !head.starts_with(b"\x7fELF") {
+    if !head.starts_with(MAGIC) {
         return Ok(None);
     }
     match (WIDE.loader(file, head), NARROW.loader(file, head)) {

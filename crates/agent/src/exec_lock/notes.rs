@@ -9,12 +9,11 @@ use std::fs::{self, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-
-use mcpz_sandbox::mounts;
 
 use super::clock::ClockWatch;
-use super::target::{Changed, FileId, LOADERS, Target};
+use super::formats::{Format, formats};
+use super::identity::{Changed, FileId};
+use super::target::{LOADERS, Target};
 use crate::exec_rules::AllowedProgram;
 
 /// The largest program whose content is noted, and one that cannot be executed yet.
@@ -269,36 +268,15 @@ fn way_to(path: &Path, is_known: impl Fn(&Path) -> bool) -> Option<Vec<(PathBuf,
 
 /// The usual loaders, the formats for which the kernel was told an interpreter, and these interpreters, as they are now.
 fn others() -> Vec<Other> {
-    let folders = format_folders().iter().filter_map(|folder| fs::read_dir(folder).ok());
-    let paths = folders.flatten().flatten().map(|entry| entry.path());
-    let formats: Vec<_> = paths.map(|path| (fs::read_to_string(&path).ok(), path)).collect();
-    let interpreter = |text: &str| {
-        text.lines().find_map(|line| line.strip_prefix("interpreter ")).map(PathBuf::from)
-    };
-    let interpreters: Vec<_> =
-        formats.iter().filter_map(|(text, _)| interpreter(text.as_ref()?)).collect();
+    let formats: Vec<_> = formats().collect();
+    let interpreters: Vec<_> = formats.iter().filter_map(Format::interpreter).collect();
     let files = LOADERS.into_iter().map(PathBuf::from).chain(interpreters);
-    let files = files.map(|path| (None, path)).chain(formats);
-    let found = files.filter_map(|(text, path)| {
+    let formats = formats.into_iter().map(|format| (format.path, format.text));
+    let found = files.map(|path| (path, None)).chain(formats).filter_map(|(path, text)| {
         let found = fs::metadata(&path).ok()?;
         Some(Other { path, id: FileId::from(&found), changed: Changed::from(&found), text })
     });
     found.collect()
-}
-
-/// Where the kernel shows these formats: in the usual folder, even if it is mounted later, and wherever else it was
-/// mounted when they were first looked at. A command that is held mounts nothing.
-fn format_folders() -> &'static [PathBuf] {
-    const USUAL: &str = "/proc/sys/fs/binfmt_misc";
-    static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
-    FOLDERS.get_or_init(|| {
-        let formats = mounts().into_iter().filter(|mount| mount.kind == b"binfmt_misc");
-        let points = formats.map(|mount| mount.point);
-        let mut folders: Vec<_> = points.chain([PathBuf::from(USUAL)]).collect();
-        folders.sort();
-        folders.dedup();
-        folders
-    })
 }
 
 fn content_of(target: &Target) -> Option<Vec<u8>> {

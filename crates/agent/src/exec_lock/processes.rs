@@ -25,8 +25,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::LazyLock;
 
+use super::identity::FileId;
 use super::rules::Standing;
-use super::target::{FileId, base_name, executable_of};
+use super::target::{base_name, executable_of};
 use crate::tree::{self, Layout, ProcessStat};
 
 /// How many processes are remembered before those that have ended are forgotten.
@@ -196,7 +197,8 @@ impl Processes {
         if let Some(Permitted { before, was, next, .. }) = permitted {
             let next = next.get(&image.executable).cloned();
             return match (*before == Some(image), next) {
-                (false, next) => next,
+                // The kernel has run something else than what was asked about.
+                (false, next) => Some(next.unwrap_or_else(Executed::unknown)),
                 // It has failed, if the image would be another one otherwise.
                 (true, Some(next)) if !next.is_unique => Some(next.least(was)),
                 (true, _) => Some(was.clone()),

@@ -24,10 +24,11 @@ use std::rc::Rc;
 use mcpz_policy::{Rule, glob, is_harmless};
 
 use super::denied::{Denied, Find};
+use super::identity::FileId;
 use super::listener::MAX_ARGUMENT;
 use super::makers::{self, Makers, Makes};
 use super::notes::Notes;
-use super::target::{FileId, Target, base_name};
+use super::target::{Target, base_name};
 use crate::exec_rules::{AllowedProgram, Argument, ExecRules, MayRun, RefusedBecause};
 
 /// Folders that count as part of every `PATH`.

@@ -2,21 +2,27 @@
 
 use std::io;
 
+/// How every script begins.
+pub const MAGIC: &[u8] = b"#!";
+
 /// How much of a file the kernel reads to find its interpreter.
 pub const HEAD: usize = 256;
 
+/// An interpreter and its argument.
+type Named<'a> = (&'a [u8], Option<&'a [u8]>);
+
 /// The interpreter and its argument, if the file begins with `#!`, just as the kernel finds them (`fs/binfmt_script.c`).
 /// `head` is what it has read, with zeros behind the end of a short file. Fails as the kernel does if none is named.
-pub fn shebang(head: &[u8; HEAD]) -> io::Result<Option<(&[u8], Option<&[u8]>)>> {
-    if !head.starts_with(b"#!") {
+pub fn shebang(head: &[u8; HEAD]) -> io::Result<Option<Named<'_>>> {
+    if !head.starts_with(MAGIC) {
         return Ok(None);
     }
     let found = named(head).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOEXEC));
     found.map(Some)
 }
 
-fn named(head: &[u8; HEAD]) -> Option<(&[u8], Option<&[u8]>)> {
-    const BEGIN: usize = 2;
+fn named(head: &[u8; HEAD]) -> Option<Named<'_>> {
+    const BEGIN: usize = MAGIC.len();
     const LAST: usize = HEAD - 1;
     let is_blank = |byte: u8| [b' ', b'\t'].contains(&byte);
     let next = |from: usize, last: usize, is_wanted: &dyn Fn(u8) -> bool| {
@@ -48,7 +54,9 @@ mod tests {
     use super::*;
 
     /// What is found, as text, or the error.
-    fn parsed(text: &[u8]) -> Result<Option<(String, Option<String>)>, Option<i32>> {
+    type Parsed = Result<Option<(String, Option<String>)>, Option<i32>>;
+
+    fn parsed(text: &[u8]) -> Parsed {
         let mut head = [0; HEAD];
         let length = text.len().min(HEAD);
         head[..length].copy_from_slice(&text[..length]);
@@ -57,14 +65,11 @@ mod tests {
         Ok(found.map(|(path, argument)| (text(path), argument.map(text))))
     }
 
-    fn names(
-        path: &str,
-        argument: Option<&str>,
-    ) -> Result<Option<(String, Option<String>)>, Option<i32>> {
+    fn names(path: &str, argument: Option<&str>) -> Parsed {
         Ok(Some((path.to_owned(), argument.map(str::to_owned))))
     }
 
-    const NOTHING: Result<Option<(String, Option<String>)>, Option<i32>> = Err(Some(libc::ENOEXEC));
+    const NOTHING: Parsed = Err(Some(libc::ENOEXEC));
 
     #[test]
     fn the_first_line_of_a_script_names_its_interpreter_and_one_argument() {

@@ -15,8 +15,9 @@ use libc::c_int;
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, makedev, statx};
 
 use super::elf;
+use super::identity::{Changed, FileId};
 use super::listener::Named;
-use super::shebang::{HEAD, shebang};
+use super::shebang::{self, HEAD, shebang};
 
 /// The usual loaders.
 pub const LOADERS: [&str; 5] = [
@@ -29,20 +30,6 @@ pub const LOADERS: [&str; 5] = [
 
 /// How many interpreters may be scripts themselves.
 const MAX_SCRIPTS: usize = 5;
-
-/// The identity of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FileId {
-    pub device: u64,
-    pub inode: u64,
-}
-
-/// When the name, content or rights of a file were last changed, since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Changed {
-    pub seconds: i64,
-    pub nanoseconds: i64,
-}
 
 /// A file that is about to be executed.
 #[derive(Debug)]
@@ -67,6 +54,8 @@ pub struct Target {
     is_roots: bool,
     /// Whether anybody may execute it.
     pub is_executable: bool,
+    /// Whether it is a script or a binary, or nobody can tell. For others, the kernel may have been told an interpreter.
+    pub is_usual: bool,
     /// Whether the process sees the same files as we do under the same names.
     pub same_view: bool,
 }
@@ -89,26 +78,6 @@ pub struct Interpreter {
     pub words: Vec<Vec<u8>>,
     /// The binary at the end.
     pub id: FileId,
-}
-
-impl From<&std::fs::Metadata> for FileId {
-    fn from(found: &std::fs::Metadata) -> Self {
-        Self { device: found.dev(), inode: found.ino() }
-    }
-}
-
-impl Changed {
-    pub fn now() -> Self {
-        // The clock that file systems read.
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
-        Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
-    }
-}
-
-impl From<&std::fs::Metadata> for Changed {
-    fn from(found: &std::fs::Metadata) -> Self {
-        Self { seconds: found.ctime(), nanoseconds: found.ctime_nsec() }
-    }
 }
 
 impl Target {
@@ -170,6 +139,7 @@ impl Target {
             is_readable: true,
             is_roots: found.uid() == 0,
             is_executable: found.is_file() && found.mode() & 0o111 != 0,
+            is_usual: true,
             same_view,
             file: file.into(),
         };
@@ -179,6 +149,7 @@ impl Target {
         };
         let mut head = [0; HEAD];
         let length = file.read_at(&mut head, 0)?;
+        target.is_usual = head.starts_with(elf::MAGIC) || head.starts_with(shebang::MAGIC);
         let other = |path: &[u8]| {
             let opened = match same_view {
                 true => open_seen(process, None, path)?,
