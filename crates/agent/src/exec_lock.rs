@@ -99,6 +99,15 @@ pub struct FirstProcess<'a> {
     /// Whether it is a shell for what was judged, so that no rule about shells is about it.
     pub is_ours: bool,
     pub environment: &'a [CString],
+    /// The file that was chosen for it, if the kernel was not asked.
+    pub chosen: Option<&'a ChosenProgram>,
+}
+
+/// A file that the rules let the keeper execute.
+pub struct ChosenProgram {
+    pub file: CString,
+    /// What `env` will execute, if it is a script that says so.
+    env_program: Option<String>,
 }
 
 /// A run whose processes may not execute everything.
@@ -154,7 +163,7 @@ impl ExecLock {
         &mut self,
         words: &[OsString],
         (directory, files): (Option<BorrowedFd<'_>>, Vec<CString>),
-    ) -> Result<CString, Failure> {
+    ) -> Result<ChosenProgram, Failure> {
         let denied = Failure { stage: Stage::Denied, errno: libc::EACCES };
         let Some(prepared) = &mut self.prepared else { return Err(denied) };
         let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
@@ -182,7 +191,9 @@ impl ExecLock {
             prepared.keep_up_with(&target);
             let decided = prepared.rules.decide(&Standing::Least, None, &target, &words, &find);
             return match target.is_clear() && decided.is_ok() {
-                true => Ok(file),
+                true => {
+                    Ok(ChosenProgram { file, env_program: target.env_program().map(str::to_owned) })
+                }
                 false => Err(denied),
             };
         }
@@ -199,7 +210,9 @@ impl ExecLock {
             true => prepared.rules.first_of_ours(),
             false => prepared.rules.first(name),
         };
-        processes.add_first(first.pid, standing, &words);
+        let env_program = first.chosen.and_then(|it| it.env_program.clone());
+        let env_program = env_program.filter(|_| standing != Standing::Free);
+        processes.add_first(first.pid, standing, env_program, &words);
         let environment = first.environment.iter().map(|it| it.as_bytes().to_vec()).collect();
         let refused = Vec::new();
         self.run = Some(LockedRun { prepared, processes, environment, refused, last: None });

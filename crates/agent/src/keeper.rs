@@ -14,7 +14,6 @@
 
 mod run;
 
-use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -26,7 +25,7 @@ use rustix::process::{Pid, Signal, getppid, kill_process};
 
 use crate::beneath::{BeneathError, open_beneath};
 use crate::cgroup::KeeperCgroup;
-use crate::exec_lock::{Asks, ExecLock, FirstProcess};
+use crate::exec_lock::{Asks, ChosenProgram, ExecLock, FirstProcess};
 use crate::frame::{Directory, Failure, KeeperEvent, KeeperRequest, Program, Spawn, Stage, Stdin};
 use crate::git_configs::SharedConfig;
 use crate::keeper_count::KeeperCount;
@@ -155,7 +154,8 @@ impl Keeper {
             counts_memory: cgroup.is_some_and(|cgroup| cgroup.enforced().memory.is_some()),
         };
         let token = self.exec_lock.as_ref().map_or(0, ExecLock::token);
-        let launched = match self.launcher.launch(&spawn, chosen, child_cgroup, token) {
+        let file = chosen.as_ref().map(|chosen| &*chosen.file);
+        let launched = match self.launcher.launch(&spawn, file, child_cgroup, token) {
             Ok(launched) => launched,
             Err(failure) => return self.send(&[KeeperEvent::Failed(failure)], &[]),
         };
@@ -164,7 +164,8 @@ impl Keeper {
             let words = spawn.program.words();
             let is_ours =
                 matches!(spawn.program, Program::Script { .. }) || spawn.stdin == Stdin::Orders;
-            lock.begin(&FirstProcess { pid: *pid, words, is_ours, environment });
+            let chosen = chosen.as_ref();
+            lock.begin(&FirstProcess { pid: *pid, words, is_ours, environment, chosen });
         }
         // Closes the run's directory, which the keeper must not keep open.
         drop(spawn);
@@ -269,7 +270,7 @@ impl Keeper {
     }
 
     /// Gets the lock ready for a run. Chooses the program of one without a shell, about which the kernel does not ask.
-    fn prepare_lock(&mut self, spawn: &mut Spawn) -> Result<Option<CString>, Failure> {
+    fn prepare_lock(&mut self, spawn: &mut Spawn) -> Result<Option<ChosenProgram>, Failure> {
         let (Some(lock), Some(rules)) = (&mut self.exec_lock, spawn.exec_rules.take()) else {
             return Ok(None);
         };

@@ -10,7 +10,7 @@
 
 mod child;
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -121,7 +121,7 @@ impl Launcher {
     pub fn launch(
         &mut self,
         spawn: &Spawn,
-        chosen: Option<CString>,
+        chosen: Option<&CStr>,
         cgroup: ChildCgroup<'_>,
         token: u64,
     ) -> Result<Launched, Failure> {
@@ -134,7 +134,7 @@ impl Launcher {
         let argv = c_strings(arguments(&spawn.program, script.is_some()))?;
         let environment = self.environment_of(spawn)?;
         let programs = match chosen {
-            Some(file) => vec![file],
+            Some(file) => vec![file.to_owned()],
             None => candidates(argv.first(), path_of(&environment))?,
         };
         let (directory, handle) = match &spawn.directory {

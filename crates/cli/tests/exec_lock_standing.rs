@@ -299,13 +299,29 @@ fn what_cannot_be_executed_does_not_stand_in_for_another_file() {
 }
 
 #[test]
+fn a_script_whose_interpreter_is_looked_up_needs_no_shell() {
+    let place = Place::new();
+    let script = place.file("run", "#!/usr/bin/env perl\nprint \"own\\n\";\nexec 'id';\n");
+    let script = script.display().to_string();
+    let reply = place.server(&[&script]).tool("shell_exec", json!({"cmd": script, "args": []}));
+    let said = reply["structuredContent"]["stdout_chunk"].as_str();
+    assert_eq!(said, Some("own\n"), "{reply}");
+}
+
+#[test]
 fn an_interpreter_is_not_another_file_wherever_a_command_goes() {
     let place = Place::new();
     place.file("bin/interp", "#!/bin/sh\necho own\n");
     place.file("other/bin/interp", "#!/bin/sh\necho another\n");
     let script = place.file("run", "#!bin/interp\n").display().to_string();
-    let mut server = place.server(&[&script]);
+    let own = place.file("own", "#!/proc/self/cwd/bin/interp\n").display().to_string();
+    let mut server = place.server(&[&script, &own]);
     let folder = place.0.path().join("other");
-    let reply = server.call(json!({"command": script, "working_directory": folder}));
-    assert!(!reply["output"].as_str().unwrap().contains("another"), "{reply}");
+    for script in [script, own] {
+        let reply = server.call(json!({"command": script, "working_directory": folder}));
+        assert!(!reply["output"].as_str().unwrap().contains("another"), "{reply}");
+        let call = json!({"cmd": script, "args": [], "cwd": folder});
+        let reply = server.tool("shell_exec", call).to_string();
+        assert!(!reply.contains("another"), "{reply}");
+    }
 }

@@ -120,13 +120,19 @@ pub struct Next<'a> {
 }
 
 impl Processes {
-    /// Takes note of the run's first process.
-    pub fn add_first(&mut self, process: i32, standing: Standing, command_line: &[Vec<u8>]) {
+    /// Takes note of the run's first process. If it is `env`, it may execute the program that its script says.
+    pub fn add_first(
+        &mut self,
+        process: i32,
+        standing: Standing,
+        env_program: Option<String>,
+        command_line: &[Vec<u8>],
+    ) {
         let Some((stat, _)) = tree::read_stat(process) else { return };
         let Some(executable) = executable_of(process) else { return };
         self.note_program(executable, command_line, &standing);
         let is_unique = is_placed_at_random(process);
-        let first = Executed { standing, env_program: None, is_unique };
+        let first = Executed { standing, env_program, is_unique };
         // The kernel may still be about to make its image.
         if let Some(image) = Image::of(&stat) {
             self.images.add(image, first.clone());

@@ -186,7 +186,7 @@ impl Rules {
         if !target.same_view {
             return Err(RefusedBecause::Elsewhere);
         }
-        if target.has_relative_interpreter() {
+        if target.has_moving_part() {
             return Err(RefusedBecause::Unclear);
         }
         let named_as = |it: &AllowedProgram| {

@@ -178,17 +178,19 @@ impl Target {
         let file = open_clear(directory.filter(|_| !path.starts_with(b"/")), path, 0)?;
         let path = PathBuf::from(OsStr::from_bytes(path));
         let target = Self::of(std::process::id() as i32, path, file, true, 0)?;
-        // The kernel will look up a relative interpreter from the directory, and we have looked it up from our own.
-        match target.has_relative_interpreter() {
+        // The kernel will look it up from the directory, and we have looked it up from our own.
+        match target.has_moving_part() {
             true => Err(io::Error::from_raw_os_error(libc::ELOOP)),
             false => Ok(target),
         }
     }
 
-    /// Whether the kernel would look up an interpreter from the directory of the process.
-    pub fn has_relative_interpreter(&self) -> bool {
-        let its = self.interpreter.as_ref().map(|it| &it.target);
-        its.is_some_and(|it| it.path.is_relative() || it.has_relative_interpreter())
+    /// Whether the kernel would look up an interpreter or a loader from the directory of the process, or from its own
+    /// folder in `/proc`.
+    pub fn has_moving_part(&self) -> bool {
+        let moves =
+            |path: &Path| path.is_relative() || own_link(0, path.as_os_str().as_bytes()).is_some();
+        self.parts().any(|part| moves(&part.path) || part.has_moving_part())
     }
 
     /// The other files that the kernel runs with it.
