@@ -435,10 +435,11 @@ impl LockedRun {
     }
 }
 
-/// Whether it is known how the kernel would run the file. If it has an interpreter for a format that we do not see, it
-/// must not come to that.
+/// Whether it is known how the kernel would run the file. If it has an interpreter for a format that we do not see, or
+/// one that is another file in every folder, it must not come to that.
 fn is_runnable(target: &Target) -> bool {
-    target.is_usual || formats::formats().next().is_some()
+    let formats = || formats::formats().filter_map(|format| format.interpreter());
+    target.is_usual || (formats().next().is_some() && formats().all(|it| it.is_absolute()))
 }
 
 /// The name of a process, of which the kernel keeps the beginning.
