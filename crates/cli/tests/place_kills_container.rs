@@ -5,9 +5,6 @@
 
 mod support;
 
-use std::fs::File;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,11 +12,12 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use support::daemon::Daemon;
 use support::kills::{
-    Going, Ground, arguments, ground, kill_server, listed_children, printed, the_agent_is_replaced,
-    told, variable, works,
+    Going, Ground, arguments, folder, ground, kill_server, listed_children, printed,
+    the_agent_is_replaced, told, variable, works,
 };
-use support::{Server, kill, name, parent, wait_until};
+use support::{Server, kill, name, wait_until};
 
 /// Where the engine listens.
 fn socket() -> String {
@@ -59,68 +57,24 @@ fn the_next_server_leaves_nothing(ground: &Ground) {
     assert!(ask("/volumes").contains("\"Volumes\":[]"));
 }
 
-/// The engine's daemon, which can be killed and started again. Its containers outlive it, as on a machine.
-struct Daemon {
-    pid: u32,
-    /// The first process of the namespace that it is in.
-    first: u32,
-    command: Vec<String>,
-    environment: Vec<(String, String)>,
+/// The engine's daemon. Its containers outlive it, as on a machine.
+fn daemon() -> Daemon {
+    let folder = format!("{}/", folder());
+    Daemon::find(|pid| {
+        let line = arguments(pid);
+        let is_docker = name(pid) == "dockerd" && line.contains(&folder);
+        is_docker || (name(pid) == "podman" && line.ends_with(&socket()))
+    })
 }
 
-impl Daemon {
-    fn find() -> Self {
-        let folder = std::env::var("MCPZ_TEST_KILLS").unwrap();
-        let is_it = |pid: &u32| {
-            let line = arguments(*pid);
-            let is_docker = name(*pid) == "dockerd" && line.contains(&format!("{folder}/"));
-            is_docker || (name(*pid) == "podman" && line.ends_with(&socket()))
-        };
-        let all = std::fs::read_dir("/proc").unwrap().flatten();
-        let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let pid = pids.find(is_it).expect("the engine has a daemon");
-        let strings = |file: &str| {
-            let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap();
-            let text = String::from_utf8(bytes).unwrap();
-            text.split_terminator('\0').map(str::to_owned).collect::<Vec<_>>()
-        };
-        let pair = |entry: String| entry.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned()));
-        let environment = strings("environ").into_iter().filter_map(pair).collect();
-        // One that was started again has a parent outside.
-        let first = wait_until("its namespace is known", || {
-            let own = std::fs::read_link(format!("/proc/{pid}/ns/pid")).unwrap();
-            let all = std::fs::read_dir("/proc").unwrap().flatten();
-            let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-            let mut inside = pids.filter(|it| {
-                std::fs::read_link(format!("/proc/{it}/ns/pid")).is_ok_and(|it| it == own)
-            });
-            inside.find(|it| parent(*it).is_some_and(|parent| name(parent) == "unshare"))
-        });
-        Self { pid, first, command: strings("cmdline"), environment }
-    }
-
-    fn kill(&self) -> Instant {
-        kill("KILL", self.pid);
-        Instant::now()
-    }
-
-    /// Starts it again in the same namespaces, with the same files.
-    fn restart(&self) {
-        let folder = std::env::var("MCPZ_TEST_KILLS").unwrap();
-        let log = File::options().append(true).open(Path::new(&folder).join("log/import")).unwrap();
-        let mut command = Command::new("nsenter");
-        command.args([&format!("--target={}", self.first), "--pid", "--mount", "--"]);
-        command.args(&self.command).env_clear().envs(self.environment.clone());
-        command.current_dir(&folder).process_group(0).stdin(Stdio::null());
-        let mut started = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        std::thread::spawn(move || started.wait());
-        wait_until("the engine answers", || {
-            let ping = ["-sS", "--fail", "--max-time", "5", "--unix-socket"];
-            let mut asked = Command::new("curl");
-            asked.args(ping).args([&socket(), "http://engine/_ping"]);
-            asked.stderr(Stdio::null()).output().unwrap().status.success().then_some(())
-        });
-    }
+fn start_again(daemon: &Daemon) {
+    daemon.restart();
+    wait_until("the engine answers", || {
+        let ping = ["-sS", "--fail", "--max-time", "5", "--unix-socket"];
+        let mut asked = Command::new("curl");
+        asked.args(ping).args([&socket(), "http://engine/_ping"]);
+        asked.stderr(Stdio::null()).output().unwrap().status.success().then_some(())
+    });
 }
 
 /// Whether a process is the engine's for one container.
@@ -224,12 +178,12 @@ fn the_engine_that_is_killed_loses_the_place() {
     let Some(ground) = ground("container") else { return };
     let mut server = ground.server();
     let going = Going::start(&mut server);
-    let daemon = Daemon::find();
+    let daemon = daemon();
     let since = daemon.kill();
     going.are_lost(&mut server, "the connection ");
     told(since, "until the calls were answered");
     going.commands_are_gone(since);
-    daemon.restart();
+    start_again(&daemon);
     works(&mut server);
     drop(server);
     the_next_server_leaves_nothing(&ground);
@@ -241,11 +195,11 @@ fn nothing_is_left_of_an_engine_and_a_server_that_are_killed() {
     let Some(ground) = ground("container") else { return };
     let mut server = ground.server();
     let going = Going::start(&mut server);
-    let daemon = Daemon::find();
+    let daemon = daemon();
     daemon.kill();
     let since = kill_server(server);
     going.commands_are_gone(since);
-    daemon.restart();
+    start_again(&daemon);
     the_next_server_leaves_nothing(&ground);
     going.are_gone(Instant::now());
 }

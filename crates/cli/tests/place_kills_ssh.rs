@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use support::kills::{
-    Ending, Going, Ground, arguments, ground, kill_server, printed, server_in_network_of,
+    Ending, Going, Ground, arguments, ground, kill_server, printed, run_in, server_in_network_of,
     the_agent_is_replaced, told, variable, works,
 };
 use support::{Server, children, kill, name, wait_until};
@@ -194,13 +194,6 @@ impl Networks {
             run_in(end.0.id(), "iptables -D INPUT 1");
         }
     }
-}
-
-/// Runs a command in the network of a process.
-fn run_in(pid: u32, command: &str) {
-    let network = format!("--net=/proc/{pid}/ns/net");
-    let status = Command::new("nsenter").arg(network).args(command.split(' ')).status().unwrap();
-    assert!(status.success(), "{command}");
 }
 
 #[test]

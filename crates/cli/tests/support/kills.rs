@@ -76,10 +76,14 @@ pub fn the_agent_is_replaced(ground: &Ground) {
     assert!(!children(going.relay).is_empty(), "the place was made again");
 }
 
+/// The folder of the place.
+pub fn folder() -> String {
+    std::env::var("MCPZ_TEST_KILLS").unwrap()
+}
+
 /// What `tests/places/up` says about the place.
 pub fn variable(name: &str) -> Option<String> {
-    let folder = std::env::var_os("MCPZ_TEST_KILLS").unwrap();
-    let text = std::fs::read_to_string(Path::new(&folder).join("env")).unwrap();
+    let text = std::fs::read_to_string(Path::new(&folder()).join("env")).unwrap();
     let mut lines = text.lines().filter_map(|line| line.split_once('='));
     lines.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
 }
@@ -300,6 +304,13 @@ impl Drop for Ending {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Runs a command in the network of a process.
+pub fn run_in(pid: u32, command: &str) {
+    let network = format!("--net=/proc/{pid}/ns/net");
+    let status = Command::new("nsenter").arg(network).args(command.split(' ')).status().unwrap();
+    assert!(status.success(), "{command}");
 }
 
 /// A server in the network of another process.

@@ -9,6 +9,7 @@
 
 pub mod audit;
 pub mod collector;
+pub mod daemon;
 pub mod disk;
 pub mod http;
 pub mod install;
