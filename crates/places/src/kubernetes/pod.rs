@@ -27,8 +27,9 @@ pub const CONTAINER: &str = "place";
 /// A folder for the agent, and for the FIFO by which the first process sees that the agent is there.
 pub const FOLDER: &str = "/.mcpz";
 
-/// How a shell that starts the agent holds the pod: the agent and its commands do not, so it ends with the agent.
-pub const HOLD: &str = "exec 3>/.mcpz/held; \"$f\" agent --stream 3>&-";
+/// How a shell that starts the agent holds the pod: the agent and its commands do not, so it ends with the agent. Without
+/// something left to do, the shell of busybox would become the agent, and nobody would hold the pod.
+pub const HOLD: &str = "exec 3>/.mcpz/held; \"$f\" agent --stream 3>&-; exit $?";
 
 /// How long a first process may take that does not end by itself, in seconds.
 const GRACE: i64 = 1;
@@ -189,6 +190,8 @@ fn whole(number: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use mcpz_agent::OwnerLimits;
 
     use super::*;
@@ -281,12 +284,19 @@ mod tests {
 
     #[test]
     fn the_first_process_ends_when_nobody_holds_the_pod() {
+        for shell in [&["sh"][..], &["bash"], &["busybox", "sh"]] {
+            let works = Command::new(shell[0]).args(&shell[1..]).args(["-c", "exit 7"]).status();
+            if works.is_ok_and(|status| status.code() == Some(7)) {
+                ends_when_nobody_holds_it(shell);
+            }
+        }
+    }
+
+    fn ends_when_nobody_holds_it(program: &[&str]) {
         let folder = tempfile::tempdir().unwrap();
         let here = |script: &str| script.replace(FOLDER, folder.path().to_str().unwrap());
         let shell = |script: &str| {
-            let mut shell = std::process::Command::new("sh");
-            shell.args(["-c", script]);
-            shell.spawn().unwrap()
+            Command::new(program[0]).args(&program[1..]).args(["-c", script]).spawn().unwrap()
         };
         let mut first = shell(&here(&waiting(Duration::from_secs(1))));
         let fifo = folder.path().join("held");
@@ -297,7 +307,7 @@ mod tests {
             shell(&here(&format!("f=sleep; {}", HOLD.replace("agent --stream", "3"))));
         // It has outlived the time in which somebody has to come.
         std::thread::sleep(Duration::from_secs(2));
-        assert_eq!(first.try_wait().unwrap(), None);
+        assert_eq!(first.try_wait().unwrap(), None, "{program:?}");
         assert!(holding.wait().unwrap().success());
         assert!(first.wait().unwrap().success());
 
