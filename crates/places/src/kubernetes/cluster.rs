@@ -33,7 +33,7 @@ pub struct Cluster {
     pub namespace: String,
     address: String,
     /// The pod that we run in, if that is in the same namespace.
-    own_pod: Option<String>,
+    pub own_pod: Option<String>,
 }
 
 /// Where to look for a cluster.

@@ -151,7 +151,7 @@ pub fn ended(pod: &Pod, container: &str) -> Option<String> {
     Some(told(&reason, terminated.message.as_deref()))
 }
 
-fn state(pod: &Pod, container: &str) -> Option<ContainerState> {
+pub fn state(pod: &Pod, container: &str) -> Option<ContainerState> {
     let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
     statuses.iter().find(|status| status.name == container)?.state.clone()
 }
