@@ -36,6 +36,17 @@ pub struct OpenPlace {
 }
 
 impl OpenPlace {
+    /// Removes what killed servers left of such places. Returns whether that was possible.
+    pub async fn sweep(place: &Place, settings: &Settings, children: &watch::Sender<()>) -> bool {
+        let Some(program) = program_path(&settings.agent) else { return false };
+        let Ok(opening) = opening(&program, settings, children) else { return false };
+        let swept = place.sweep(&opening).await;
+        if let Ok(removed @ 1..) = swept {
+            tracing::info!("removed {removed} places that ended servers had left behind");
+        }
+        swept.is_ok()
+    }
+
     /// Makes a place, and looks after it until it has ended.
     pub async fn make(
         place: &Place,
@@ -44,17 +55,7 @@ impl OpenPlace {
     ) -> Result<Arc<Self>, Error> {
         let places = settings.places.as_ref().ok_or(Error::Closed)?;
         let program = program_path(&settings.agent).ok_or(Error::Replaced)?;
-        let opening = Opening {
-            program: &program,
-            variables: &places.variables,
-            limits: &settings.limits,
-            working_directory: &settings.working_directory,
-            children,
-        };
-        // What a killed server left behind goes before more is made. If that fails, making it says why.
-        if let Ok(removed @ 1..) = place.sweep(&opening).await {
-            tracing::info!("removed {removed} places that ended servers had left behind");
-        }
+        let opening = opening(&program, settings, children)?;
         let failed = |source| Error::Place { name: place.name.clone(), source };
         let Opened { link, facts, ending } = place.open(&opening).await.map_err(failed)?;
         let mut environment = (places.resolve)(&facts);
@@ -159,6 +160,21 @@ impl fmt::Debug for OpenPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OpenPlace").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+fn opening<'a>(
+    program: &'a Path,
+    settings: &'a Settings,
+    children: &'a watch::Sender<()>,
+) -> Result<Opening<'a>, Error> {
+    let places = settings.places.as_ref().ok_or(Error::Closed)?;
+    Ok(Opening {
+        program,
+        variables: &places.variables,
+        limits: &settings.limits,
+        working_directory: &settings.working_directory,
+        children,
+    })
 }
 
 /// The full path of the shell there.

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mcpz_places::{Per, Place};
 use tokio::sync::{SetOnce, watch};
@@ -19,6 +19,10 @@ use crate::settings::Settings;
 
 /// How long the processes that lead to places may take to end when the engine closes.
 const CLOSE_TIME: Duration = Duration::from_secs(20);
+
+/// How long nobody looks again for what killed servers left. All places of all servers are listed for that, and with
+/// a place for each owner, many may be made in a second.
+const SWEEP_AGAIN: Duration = Duration::from_secs(30);
 
 /// Whose place it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -50,6 +54,8 @@ pub struct Places {
     children: watch::Sender<()>,
     /// Set when no more places are made.
     closing: SetOnce<()>,
+    /// When somebody last looked for what killed servers had left, by the name of the place.
+    swept: Mutex<HashMap<String, Instant>>,
 }
 
 #[derive(Default)]
@@ -66,10 +72,30 @@ pub struct Venue {
 impl Places {
     /// Makes a place, unless the engine closes meanwhile.
     pub async fn make(&self, place: &Place, settings: &Settings) -> Result<Arc<OpenPlace>, Error> {
+        let make = async {
+            // If that fails, making one says why, and the next one tries again.
+            if self.is_to_be_swept(place)
+                && !OpenPlace::sweep(place, settings, &self.children).await
+            {
+                lock(&self.swept).remove(&place.name);
+            }
+            OpenPlace::make(place, settings, &self.children).await
+        };
         tokio::select! {
-            made = OpenPlace::make(place, settings, &self.children) => made,
+            made = make => made,
             _ = self.closing.wait() => Err(Error::Closed),
         }
+    }
+
+    fn is_to_be_swept(&self, place: &Place) -> bool {
+        let now = Instant::now();
+        let mut swept = lock(&self.swept);
+        let before = swept.get(&place.name).copied();
+        let is_due = before.is_none_or(|before| now.duration_since(before) >= SWEEP_AGAIN);
+        if is_due {
+            swept.insert(place.name.clone(), now);
+        }
+        is_due
     }
 
     /// Gives up the places that are being made.
