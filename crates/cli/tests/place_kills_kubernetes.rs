@@ -265,7 +265,7 @@ fn the_agent_that_is_killed_is_replaced_there() {
 #[test]
 fn a_pod_that_somebody_else_deletes_loses_the_place() {
     let Some(ground) = ground("kubernetes") else { return };
-    broken(&ground, "", |_| {
+    broken(&ground, "somebody deleted the pod", |_| {
         request("DELETE", &format!("pods/{}", pod_name()), "");
     });
 }
@@ -273,7 +273,7 @@ fn a_pod_that_somebody_else_deletes_loses_the_place() {
 #[test]
 fn a_pod_that_somebody_else_removes_at_once_loses_the_place() {
     let Some(ground) = ground("kubernetes") else { return };
-    broken(&ground, "", |_| {
+    broken(&ground, "somebody deleted the pod", |_| {
         request("DELETE", &format!("pods/{}?gracePeriodSeconds=0", pod_name()), "");
     });
 }

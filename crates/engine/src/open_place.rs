@@ -33,6 +33,8 @@ pub struct OpenPlace {
     last_used: Mutex<Option<Instant>>,
     /// True once nothing of it is left.
     ended: watch::Receiver<bool>,
+    /// Why it was lost, if somebody can tell. Nobody sends any more once that is known.
+    reason: watch::Receiver<Option<String>>,
 }
 
 impl OpenPlace {
@@ -65,6 +67,7 @@ impl OpenPlace {
         let working_directory = place.directory.clone().or(own).unwrap_or(facts.directory);
         let bounds = Bounds::there(settings, &working_directory);
         let (ending_done, ended) = watch::channel(false);
+        let (tell, reason) = watch::channel(None);
         let (name, last_used) = (place.name.as_str().into(), Mutex::new(Some(Instant::now())));
         let open = Self {
             name,
@@ -77,6 +80,7 @@ impl OpenPlace {
             made: Instant::now(),
             last_used,
             ended,
+            reason,
         };
         let open = Arc::new(open);
         let (weak, link, idle) = (Arc::downgrade(&open), open.link.clone(), place.idle);
@@ -85,7 +89,7 @@ impl OpenPlace {
                 () = link.ended() => {}
                 () = unused(weak, idle) => {}
             }
-            look_after_end(link, ending).await;
+            look_after_end(link, ending, tell).await;
             let _ = ending_done.send(true);
         });
         Ok(open)
@@ -140,6 +144,11 @@ impl OpenPlace {
         let _ = tokio::time::timeout(CLOSE_TIME, ended.wait_for(|ended| *ended)).await;
     }
 
+    /// Waits until it is known why it was lost, or that nobody can tell.
+    pub async fn until_explained(&self) {
+        let _ = self.reason.clone().wait_for(Option::is_some).await;
+    }
+
     /// What to say about a run that was lost with the place.
     pub fn about_loss(&self) -> String {
         let name = &self.name;
@@ -149,8 +158,10 @@ impl OpenPlace {
             );
         };
         let seconds = self.link.ends_within().as_secs();
+        let reason = self.reason.borrow();
+        let reason = reason.iter().fold(String::new(), |_, reason| format!(" ({reason})"));
         format!(
-            "the place `{name}` was lost: {why}. What still ran there ends within {seconds} seconds; the next command \
+            "the place `{name}` was lost: {why}{reason}. What still ran there ends within {seconds} seconds; the next command \
              makes the place again"
         )
     }
@@ -208,7 +219,15 @@ async fn unused(place: Weak<OpenPlace>, idle: Duration) {
     }
 }
 
-async fn look_after_end(link: FarLink, ending: Box<dyn Ending>) {
+async fn look_after_end(
+    link: FarLink,
+    mut ending: Box<dyn Ending>,
+    tell: watch::Sender<Option<String>>,
+) {
+    if !link.is_leaving() && link.why_ended().is_some() {
+        tell.send_replace(ending.reason().await);
+    }
+    drop(tell);
     link.close().await;
     let said = ending.end().await;
     if !said.is_empty() {

@@ -19,6 +19,11 @@ impl<S: AsyncRead + AsyncWrite + Send> ByteStream for S {}
 
 /// What is left to do when a place has ended.
 pub trait Ending: Send {
+    /// Why the place has ended, if it was not us who ended it and somebody can tell. Does not take long.
+    fn reason(&mut self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+        Box::pin(async { None })
+    }
+
     /// Ends what leads to the place, and removes what was made for it. Returns what it has said, if that may explain a
     /// failure.
     fn end(self: Box<Self>) -> Pin<Box<dyn Future<Output = String> + Send>>;

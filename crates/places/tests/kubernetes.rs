@@ -214,7 +214,7 @@ async fn a_pod_that_was_there_stays() {
 #[tokio::test]
 async fn commands_are_lost_with_a_pod_that_is_deleted() {
     let Some(namespace) = namespace() else { return };
-    let opened = namespace.open(&namespace.kubernetes()).await.unwrap();
+    let mut opened = namespace.open(&namespace.kubernetes()).await.unwrap();
     let long = long();
     let (mut process, _started) = start(&opened, &format!("sleep {long}")).await;
     let pod = namespace.pod_name();
@@ -222,9 +222,24 @@ async fn commands_are_lost_with_a_pod_that_is_deleted() {
     let end = tokio::time::timeout(Duration::from_secs(20), process.next()).await.unwrap();
     assert!(matches!(end, ProcessEvent::Lost), "{end:?}");
     eventually("its processes are gone", || !is_running(&long)).await;
+    assert_eq!(opened.ending.reason().await.as_deref(), Some("somebody deleted the pod"));
     opened.link.close().await;
-    let said = opened.ending.end().await;
-    assert!(said.contains("somebody deleted the pod"), "{said}");
+    opened.ending.end().await;
+}
+
+#[tokio::test]
+async fn why_a_pod_ended_is_told() {
+    let Some(namespace) = namespace() else { return };
+    let deadline = Some(Duration::from_secs(3));
+    let kubernetes = Kubernetes { deadline, ..namespace.kubernetes() };
+    let mut opened = namespace.open(&kubernetes).await.unwrap();
+    let (mut process, _started) = start(&opened, "sleep 1000").await;
+    let end = tokio::time::timeout(Duration::from_secs(30), process.next()).await.unwrap();
+    assert!(matches!(end, ProcessEvent::Lost), "{end:?}");
+    let reason = opened.ending.reason().await.unwrap();
+    assert!(reason.starts_with("the pod has ended: DeadlineExceeded"), "{reason}");
+    opened.link.close().await;
+    opened.ending.end().await;
 }
 
 #[tokio::test]

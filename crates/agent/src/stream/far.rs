@@ -116,6 +116,11 @@ impl FarLink {
         self.far.why_ended().borrow().clone()
     }
 
+    /// Whether it is us who want the stream to end.
+    pub fn is_leaving(&self) -> bool {
+        self.far.is_leaving()
+    }
+
     /// Within which time everything in a place ends whose server it cannot hear any more.
     pub fn ends_within(&self) -> Duration {
         self.beat * PATIENCE + ENDING_TIME

@@ -78,6 +78,10 @@ impl Far {
         !std::mem::replace(&mut self.lock().leaving, true)
     }
 
+    pub fn is_leaving(&self) -> bool {
+        self.lock().leaving
+    }
+
     pub fn takes_runs(&self) -> bool {
         let state = self.lock();
         !state.closed && !state.leaving
@@ -143,10 +147,8 @@ impl Far {
             state.lookups.clear();
             std::mem::take(&mut state.runs)
         };
-        for orders in runs.into_values() {
-            let _ = orders.send(Order::Event(RunEvent::Lost));
-        }
         self.outgoing.close();
+        // Before the runs learn of it: they tell why.
         self.ended.send_if_modified(|why| {
             let reason = ended.map_or_else(
                 |error| mcpz_runtime::with_causes(&error),
@@ -155,6 +157,9 @@ impl Far {
             why.get_or_insert(reason.into());
             true
         });
+        for orders in runs.into_values() {
+            let _ = orders.send(Order::Event(RunEvent::Lost));
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

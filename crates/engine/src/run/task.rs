@@ -239,6 +239,11 @@ impl RunTask {
             }
             ProcessEvent::Lost => {
                 self.close().await;
+                if let Some(place) = &self.backing.venue.place
+                    && place.link.why_ended().is_some()
+                {
+                    place.until_explained().await;
+                }
                 let lost = self.backing.closing.get().is_none();
                 self.life.send_modify(|life| life.lost = lost);
                 self.answer_outcome(Vec::new());

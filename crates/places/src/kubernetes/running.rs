@@ -19,6 +19,9 @@ use crate::said::Said;
 /// How long the cluster may take to answer.
 const END_TIME: Duration = Duration::from_secs(3);
 
+/// How long a node may take to tell why a pod has ended.
+const REASON_TIME: Duration = Duration::from_secs(2);
+
 pub struct Running {
     /// The pod that was made, until it is removed. One that was there stays.
     made: Option<(Cluster, String)>,
@@ -37,12 +40,11 @@ impl Running {
     }
 
     /// Removes a pod that was made. What ran in it ends with the stream, also if the cluster does not answer now.
-    /// Returns what was said, and why the pod had ended already.
+    /// Returns what was said.
     pub async fn end(mut self) -> String {
         if let Some((cluster, pod)) = self.made.take() {
             // A task, as nobody may wait for us so long.
-            let said = self.said.clone();
-            let _ = tokio::spawn(async move { end(&cluster, &pod, &said).await }).await;
+            let _ = tokio::spawn(async move { remove(&cluster, &pod).await }).await;
         }
         explained(&self.agent, self.said.text())
     }
@@ -59,26 +61,38 @@ impl Drop for Running {
 }
 
 impl Ending for Running {
+    fn reason(&mut self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+        Box::pin(async {
+            let why = match &self.made {
+                Some((cluster, pod)) => timeout(REASON_TIME, why_ended(cluster, pod)).await,
+                None => Ok(None),
+            };
+            let said = || explained(&self.agent, self.said.text());
+            why.ok().flatten().or_else(|| Some(said()).filter(|said| !said.is_empty()))
+        })
+    }
+
     fn end(self: Box<Self>) -> Pin<Box<dyn Future<Output = String> + Send>> {
         Box::pin((*self).end())
     }
 }
 
-async fn end(cluster: &Cluster, pod: &str, said: &Said) {
-    match timeout(END_TIME, cluster.pods.get_opt(pod)).await {
-        Ok(Ok(Some(found))) => {
-            // It completes when its agent has ended, as it should.
-            let reason = ended(&found, CONTAINER).filter(|reason| reason != "Completed");
-            if let Some(reason) = reason {
-                said.add(format!("\nthe pod has ended: {reason}\n").as_bytes());
-            } else if found.metadata.deletion_timestamp.is_some() {
-                said.add(b"\nsomebody deleted the pod\n");
-            }
-        }
-        Ok(Ok(None)) => said.add(b"\nsomebody deleted the pod\n"),
-        Ok(Err(_)) | Err(_) => {}
-    }
-    remove(cluster, pod).await;
+/// Why a pod ends that nobody here has ended. None if it has completed, as it does when its agent ends.
+async fn why_ended(cluster: &Cluster, pod: &str) -> Option<String> {
+    const DELETED: &str = "somebody deleted the pod";
+    let Some(found) = cluster.pods.get_opt(pod).await.ok()? else {
+        return Some(DELETED.to_owned());
+    };
+    let seen = follow(cluster, found, |pod| {
+        let is_deleted = pod.metadata.deletion_timestamp.is_some();
+        is_deleted.then(|| DELETED.to_owned()).or_else(|| {
+            let reason = ended(pod, CONTAINER)?;
+            let is_usual = ["Completed", "Succeeded"].contains(&&reason[..]);
+            Some(if is_usual { String::new() } else { format!("the pod has ended: {reason}") })
+        })
+    });
+    let why = seen.await.ok()?.unwrap_or_else(|| DELETED.to_owned());
+    Some(why).filter(|why| !why.is_empty())
 }
 
 /// Ends a pod with everything in it, and removes it. A slow node may take long to confirm that. Once everything in the
