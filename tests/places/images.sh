@@ -60,10 +60,12 @@ request() { # SOCKET PATH OPTION…
 
 # Makes gVisor a runtime that needs no network and no cgroups. Fails if gVisor cannot be installed.
 gvisor() {
-    if [[ $(missing runsc) ]]; then
-        apt-cache show runsc &>/dev/null && install_missing runsc >&2 || return 1
-    fi
-    runtime runsc --network=none --ignore-cgroups
+    has_gvisor && runtime runsc --network=none --ignore-cgroups
+}
+
+# Installs gVisor if it can be, and is not there.
+has_gvisor() {
+    [[ ! $(missing runsc) ]] || { apt-cache show runsc &>/dev/null && install_missing runsc >&2; }
 }
 
 # Writes a script DIR/NAME that keeps the runtime's files in DIR, unless the engine has a folder for them.

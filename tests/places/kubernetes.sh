@@ -2,8 +2,9 @@
 #
 #     kubectl --kubeconfig DIR/admin get pods
 #
-# DIR/user is a kubeconfig of a user without any role. Without a controller manager there are no deployments, no default
-# service accounts and no removal of what belongs to something that was removed.
+# DIR/user is a kubeconfig of a user without any role. The RuntimeClass `gvisor` is there if runsc can be installed. Without
+# a controller manager there are no deployments, no default service accounts and no removal of what belongs to something
+# that was removed.
 . "$here/images.sh"
 packages=(etcd-server containerd runc containernetworking-plugins busybox-static curl openssl iproute2 iptables)
 private=(/etc/cni /run/containerd /run/runc /var/lib/cni /var/lib/kubelet /var/log/pods /var/log/containers)
@@ -28,6 +29,13 @@ start() {
     AWAIT_SECONDS=90 await answers
     kubeconfig admin
     kubeconfig user
+    ! has_gvisor || runtime_class gvisor runsc
+}
+
+runtime_class() { # NAME HANDLER
+    curl -sSkf --max-time 20 --noproxy '*' -H 'Authorization: Bearer admin-token' -H 'Content-Type: application/json' \
+        -d "{\"metadata\": {\"name\": \"$1\"}, \"handler\": \"$2\"}" \
+        "https://$address:6443/apis/node.k8s.io/v1/runtimeclasses" >>"$dir/log/runtime-class"
 }
 
 # Addresses for measurements between networks, which nobody else uses: a pair of them, of which this is the second.

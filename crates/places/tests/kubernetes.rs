@@ -243,6 +243,24 @@ async fn why_a_pod_ended_is_told() {
 }
 
 #[tokio::test]
+async fn a_runtime_class_isolates_a_pod() {
+    let Some(namespace) = namespace() else { return };
+    if !namespace.request("GET", "/apis/node.k8s.io/v1/runtimeclasses", "").contains("\"gvisor\"") {
+        eprintln!("skipped: gVisor cannot be installed here");
+        return;
+    }
+    let runtime_class = Some("gvisor".to_owned());
+    let kubernetes = Kubernetes { runtime_class, ..namespace.kubernetes() };
+    let opened = namespace.open(&kubernetes).await.unwrap();
+    assert!(printed(&opened, "dmesg").await.contains("Starting gVisor"));
+    let (status, zeros) = run(&opened, "head -c 20000000 /dev/zero").await;
+    assert_eq!((status, zeros.len()), (Status::Code(0), 20_000_000));
+    opened.link.close().await;
+    assert_eq!(opened.ending.end().await, "");
+    eventually("the pod is gone", || namespace.count() == 0).await;
+}
+
+#[tokio::test]
 async fn a_pod_is_made_as_the_settings_say() {
     let Some(namespace) = namespace() else { return };
     let per_owner = OwnerLimits { memory: Memory::Bytes(128 << 20), ..Limits::default().per_owner };
@@ -350,20 +368,7 @@ async fn the_role_of_the_manual_is_enough_and_what_it_lacks_is_told() {
     let told = format!("does not let this user create pods in the namespace `{}`", namespace.name);
     assert!(error.contains(&told), "{error}");
 
-    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/places.md");
-    let manual = std::fs::read_to_string(manual).unwrap();
-    let (_, role) = manual.split_once("kind: Role\n").unwrap();
-    let (role, _) = role.split_once("---").unwrap();
-    let role = format!("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n{role}");
-    let role = role.replace("namespace: agents", &format!("namespace: {}", namespace.name));
-    let api = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", namespace.name);
-    let made = namespace.request("POST", &format!("{api}/roles"), &role);
-    assert!(made.contains("\"uid\""), "{made}");
-    let binding = r#"{"metadata": {"name": "mcpz"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role",
-        "name": "mcpz"}, "subjects": [{"kind": "User", "name": "user"}]}"#;
-    let made = namespace.request("POST", &format!("{api}/rolebindings"), binding);
-    assert!(made.contains("\"uid\""), "{made}");
-
+    let role = namespace.grant_role(r#"{"kind": "User", "name": "user"}"#);
     let opened = user.open(&user.kubernetes()).await.unwrap();
     assert_eq!(printed(&opened, "echo hello").await, "hello");
     assert_eq!(user.sweep().await, 0);
@@ -373,9 +378,43 @@ async fn the_role_of_the_manual_is_enough_and_what_it_lacks_is_told() {
 
     // Without the right to start something in a pod, nothing is left of it.
     let less = role.replace("pods/exec", "pods/log");
+    let api = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", namespace.name);
     namespace.request("PUT", &format!("{api}/roles/mcpz"), &less);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let error = refusal(&user, &user.kubernetes()).await;
     assert!(error.contains("pods/exec in the namespace"), "{error}");
     eventually("the pod is gone", || namespace.count() == 0).await;
+}
+
+#[tokio::test]
+async fn a_server_in_a_pod_needs_no_more_than_its_service_account_and_owns_its_pods() {
+    let Some(namespace) = namespace() else { return };
+    let account = r#"{"kind": "ServiceAccount", "name": "mcpz"}"#;
+    namespace.grant_role(account);
+    namespace.inside("POST", "serviceaccounts", r#"{"metadata": {"name": "mcpz"}}"#);
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let place = format!(
+        "[places.pod]\nkind = \"kubernetes\"\nimage = \"{IMAGE}\"\npull = \"never\"\nmounts = [\"/usr:/usr:ro\"]\n\
+         directory = \"/\"\n[shell_tool]\nplace = \"pod\"\n"
+    );
+    std::fs::write(folder.path().join("config.toml"), place).unwrap();
+    std::fs::copy(agent(), folder.path().join("mcpz")).unwrap();
+    let command = r#"["/mcpz/mcpz", "call", "execute_command", "command=sleep 3; echo from a pod", "--config",
+        "/mcpz/config.toml"]"#;
+    namespace.make_server("server", folder.path(), command);
+    eventually("it has made a pod", || namespace.count() == 1).await;
+    let uid = |pod: &str| {
+        let (_, rest) = pod.split_once("\"uid\": \"").unwrap();
+        rest.split_once('"').unwrap().0.to_owned()
+    };
+    let server = uid(&namespace.inside("GET", "pods/server", ""));
+    let pods = namespace.pods();
+    let (_, owners) = pods.split_once("\"ownerReferences\": [").expect("it has an owner");
+    assert_eq!(uid(owners), server, "{pods}");
+    let has_ended =
+        || namespace.inside("GET", "pods/server", "").contains("\"phase\": \"Succeeded\"");
+    eventually("it has ended", has_ended).await;
+    assert_eq!(namespace.inside("GET", "pods/server/log", ""), "from a pod\n");
+    assert_eq!(namespace.count(), 0);
+    namespace.inside("DELETE", "pods/server", "");
 }

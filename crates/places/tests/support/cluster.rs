@@ -154,4 +154,51 @@ impl Namespace {
         let made = self.inside("POST", "pods", &body);
         assert!(made.contains("\"uid\""), "{made}");
     }
+
+    /// Gives a subject the role of the manual, and returns that.
+    pub fn grant_role(&self, subject: &str) -> String {
+        let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/places.md");
+        let manual = std::fs::read_to_string(manual).unwrap();
+        let (_, role) = manual.split_once("kind: Role\n").unwrap();
+        let (role, _) = role.split_once("---").unwrap();
+        let role = format!("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n{role}");
+        let role = role.replace("namespace: agents", &format!("namespace: {}", self.name));
+        let api = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", self.name);
+        let made = self.request("POST", &format!("{api}/roles"), &role);
+        assert!(made.contains("\"uid\""), "{made}");
+        let binding = format!(
+            r#"{{"metadata": {{"name": "mcpz"}}, "roleRef": {{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role",
+                "name": "mcpz"}}, "subjects": [{subject}]}}"#
+        );
+        let made = self.request("POST", &format!("{api}/rolebindings"), &binding);
+        assert!(made.contains("\"uid\""), "{made}");
+        role
+    }
+
+    /// Starts a pod with the service account `mcpz` and a folder of this machine at `/mcpz`. It has what the cluster's
+    /// controllers would add: the account's token, the certificate, and where the cluster is.
+    pub fn make_server(&self, name: &str, folder: &Path, command: &str) {
+        let config = PathBuf::from(variable("KUBECONFIG"));
+        let certificate = config.with_file_name("certificates/apiserver.crt");
+        let certificate = std::fs::read_to_string(certificate).unwrap().replace('\n', "\\n");
+        let body =
+            format!(r#"{{"metadata": {{"name": "ca"}}, "data": {{"ca.crt": "{certificate}"}}}}"#);
+        self.inside("POST", "configmaps", &body);
+        let (_, address) = self.server.split_once("//").unwrap();
+        let (host, port) = address.split_once(':').unwrap();
+        let body = format!(
+            r#"{{"metadata": {{"name": "{name}"}}, "spec": {{"serviceAccountName": "mcpz", "restartPolicy": "Never",
+                "containers": [{{"name": "server", "image": "{IMAGE}", "imagePullPolicy": "Never", "command": {command},
+                "env": [{{"name": "KUBERNETES_SERVICE_HOST", "value": "{host}"}}, {{"name": "KUBERNETES_SERVICE_PORT",
+                "value": "{port}"}}], "volumeMounts": [{{"name": "usr", "mountPath": "/usr"}}, {{"name": "mcpz",
+                "mountPath": "/mcpz"}}, {{"name": "account", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"
+                }}]}}], "volumes": [{{"name": "usr", "hostPath": {{"path": "/usr"}}}}, {{"name": "mcpz", "hostPath":
+                {{"path": "{}"}}}}, {{"name": "account", "projected": {{"sources": [{{"serviceAccountToken": {{"path":
+                "token"}}}}, {{"configMap": {{"name": "ca"}}}}, {{"downwardAPI": {{"items": [{{"path": "namespace",
+                "fieldRef": {{"fieldPath": "metadata.namespace"}}}}]}}}}]}}}}]}}}}"#,
+            folder.display()
+        );
+        let made = self.inside("POST", "pods", &body);
+        assert!(made.contains("\"uid\""), "{made}");
+    }
 }
