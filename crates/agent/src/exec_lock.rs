@@ -41,7 +41,7 @@ use identity::Changed;
 use listener::{Listener, Named, Question};
 use processes::{Caller, Next, Processes};
 use rules::{Rules, Standing};
-use target::{Target, View, base_name, user_namespace_of};
+use target::{Nature, Target, View, base_name, user_namespace_of};
 
 /// How many different refusals are kept.
 const MAX_REFUSED: usize = 20;
@@ -185,12 +185,14 @@ impl ExecLock {
                     Some(_) => return Err(denied),
                 },
             };
-            if !is_runnable(&target) {
-                return Err(Failure { stage: Stage::Program, errno: libc::ENOEXEC });
-            }
             prepared.keep_up_with(&target);
             let decided = prepared.rules.decide(&Standing::Least, None, &target, &words, &find);
             return match target.is_clear() && decided.is_ok() {
+                true if prepared.rules.holds(&Standing::Least)
+                    && target.whole_nature() != Nature::Usual =>
+                {
+                    Err(Failure { stage: Stage::Program, errno: libc::ENOEXEC })
+                }
                 true => {
                     Ok(ChosenProgram { file, env_program: target.env_program().map(str::to_owned) })
                 }
@@ -323,8 +325,15 @@ impl LockedRun {
         };
         self.prepared.keep_up_with(&target);
         if self.prepared.rules.holds(&caller.standing) {
-            if !is_runnable(&target) {
-                return Err(libc::ENOEXEC);
+            match target.whole_nature() {
+                Nature::Usual => {}
+                // As the kernel says it. A shell may take it for a script then.
+                Nature::Unknown => return Err(libc::ENOEXEC),
+                Nature::Format => {
+                    let program = target.path.to_string_lossy().into_owned();
+                    self.refuse(&caller, program, &arguments, RefusedBecause::Format);
+                    return Err(libc::EACCES);
+                }
             }
             self.prepared.rules.note_what_was_made();
         }
@@ -433,13 +442,6 @@ impl LockedRun {
             });
         }
     }
-}
-
-/// Whether it is known how the kernel would run the file. If it has an interpreter for a format that we do not see, or
-/// one that is another file in every folder, it must not come to that.
-fn is_runnable(target: &Target) -> bool {
-    let formats = || formats::formats().filter_map(|format| format.interpreter());
-    target.is_usual || (formats().next().is_some() && formats().all(|it| it.is_absolute()))
 }
 
 /// The name of a process, of which the kernel keeps the beginning.

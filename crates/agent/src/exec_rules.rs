@@ -110,4 +110,6 @@ pub enum RefusedBecause {
     Changed,
     /// It wanted to change what is mounted, and so what programs are.
     Mount,
+    /// The kernel would run it with an interpreter that it was told (`binfmt_misc`).
+    Format,
 }

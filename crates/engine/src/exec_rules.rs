@@ -86,6 +86,9 @@ fn describe(refused: &RefusedExec) -> String {
         RefusedBecause::Changed => {
             "it, or what runs it, has changed since the command began; execute it in a call of its own".to_owned()
         }
+        RefusedBecause::Format => {
+            "the kernel would run it with an interpreter that it was told (binfmt_misc); run that one by its name".to_owned()
+        }
         RefusedBecause::Mount => {
             return format!(
                 "policy: {from}{parent} was not allowed to change what is mounted{times}: that could put another file \

@@ -43,6 +43,21 @@ const NARROW: Layout = Layout {
     size: (16, 4),
 };
 
+/// Whether it is a binary that this machine runs by itself, perhaps as a processor with 32 bits would.
+pub fn is_native(head: &[u8]) -> bool {
+    const MACHINE: (usize, usize) = (0x12, 2);
+    let runs: &[usize] = match std::env::consts::ARCH {
+        "x86_64" => &[62, 3, 6],
+        "x86" => &[3, 6],
+        "aarch64" => &[183, 40],
+        "arm" => &[40],
+        "riscv64" => &[243],
+        // Not told apart.
+        _ => return head.starts_with(MAGIC),
+    };
+    head.starts_with(MAGIC) && number(head, MACHINE).is_some_and(|it| runs.contains(&it))
+}
+
 /// The path of the loader, if the file is a binary and names one. `head` is how the file begins. Which layout counts
 /// depends on the processor and the kernel, so a file that names a loader by both is not clear.
 pub fn loader(file: &File, head: &[u8]) -> io::Result<Option<Vec<u8>>> {

@@ -1,7 +1,7 @@
 //! Formats of programs for which the kernel was told an interpreter (`binfmt_misc`).
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use mcpz_sandbox::mounts;
@@ -14,11 +14,33 @@ pub struct Format {
 }
 
 impl Format {
-    /// The program that runs files of this format.
-    pub fn interpreter(&self) -> Option<PathBuf> {
-        let mut lines = self.text.as_ref()?.lines();
-        lines.find_map(|line| line.strip_prefix("interpreter ")).map(PathBuf::from)
+    /// Whether it is switched on, and the kernel takes a file with this path, which begins like this, for one of it.
+    pub fn is_of(&self, path: &Path, head: &[u8]) -> bool {
+        let line = |name: &str| {
+            let mut lines = self.text.as_deref().unwrap_or_default().lines();
+            lines.find_map(|line| line.strip_prefix(name).map(str::trim))
+        };
+        if line("enabled").is_none() {
+            return false;
+        }
+        if let Some(extension) = line("extension .") {
+            return path.extension().is_some_and(|its| its == extension);
+        }
+        let (Some(offset), Some(magic)) = (line("offset "), line("magic ").and_then(bytes)) else {
+            return false;
+        };
+        let mask = line("mask ").and_then(bytes).unwrap_or_else(|| vec![u8::MAX; magic.len()]);
+        let found = offset.parse().ok().and_then(|offset: usize| head.get(offset..));
+        let found = found.and_then(|found| found.get(..magic.len())).unwrap_or_default();
+        let same = |((found, magic), mask): ((&u8, &u8), &u8)| (found ^ magic) & mask == 0;
+        found.len() == magic.len() && found.iter().zip(&magic).zip(&mask).all(same)
     }
+}
+
+/// What hexadecimal digits stand for.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let pairs = (0..digits.len()).step_by(2).map(|at| digits.get(at..at + 2));
+    pairs.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
 }
 
 /// All that we see.
@@ -41,4 +63,31 @@ fn folders() -> &'static [PathBuf] {
         folders.dedup();
         folders
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_format_are_recognised_as_the_kernel_does_it() {
+        let is_of = |text: &str, path: &str, head: &[u8]| {
+            let format = Format { path: PathBuf::from("x"), text: Some(text.to_owned()) };
+            format.is_of(Path::new(path), head)
+        };
+        let by_magic =
+            "enabled\ninterpreter /usr/bin/x\nflags: \noffset 1\nmagic 4d5a\nmask ff0f\n";
+        assert!(is_of(by_magic, "/a", b"?MZ"));
+        assert!(is_of(by_magic, "/a", b"?M\xfa rest"));
+        assert!(!is_of(by_magic, "/a", b"MZ"));
+        assert!(!is_of(by_magic, "/a", b"?M"));
+        let whole = "enabled\ninterpreter /usr/bin/x\nflags: F\noffset 0\nmagic cb0d0d0a\n";
+        assert!(is_of(whole, "/a.pyc", b"\xcb\r\r\n."));
+        assert!(!is_of(whole, "/a.pyc", b"\xcb\r\r\r."));
+        let by_extension = "enabled\ninterpreter /usr/bin/x\nflags: \nextension .jar\n";
+        assert!(is_of(by_extension, "/a/b.jar", b"#!/bin/sh\n"));
+        assert!(!is_of(by_extension, "/a/jar", b""));
+        assert!(!is_of(&by_extension.replace("enabled", "disabled"), "/a/b.jar", b""));
+        assert!(!is_of("enabled\n", "/a/jar", b""));
+    }
 }

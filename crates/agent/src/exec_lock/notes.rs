@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::clock::ClockWatch;
-use super::formats::{Format, formats};
+use super::formats::formats;
 use super::identity::{Changed, FileId};
 use super::target::{LOADERS, Target};
 use crate::exec_rules::AllowedProgram;
@@ -266,13 +266,11 @@ fn way_to(path: &Path, is_known: impl Fn(&Path) -> bool) -> Option<Vec<(PathBuf,
     path.is_absolute().then_some(way)
 }
 
-/// The usual loaders, the formats for which the kernel was told an interpreter, and these interpreters, as they are now.
+/// The usual loaders, and the formats for which the kernel was told an interpreter, as they are now.
 fn others() -> Vec<Other> {
-    let formats: Vec<_> = formats().collect();
-    let interpreters: Vec<_> = formats.iter().filter_map(Format::interpreter).collect();
-    let files = LOADERS.into_iter().map(PathBuf::from).chain(interpreters);
-    let formats = formats.into_iter().map(|format| (format.path, format.text));
-    let found = files.map(|path| (path, None)).chain(formats).filter_map(|(path, text)| {
+    let loaders = LOADERS.into_iter().map(|path| (PathBuf::from(path), None));
+    let formats = formats().map(|format| (format.path, format.text));
+    let found = loaders.chain(formats).filter_map(|(path, text)| {
         let found = fs::metadata(&path).ok()?;
         Some(Other { path, id: FileId::from(&found), changed: Changed::from(&found), text })
     });

@@ -15,6 +15,7 @@ use libc::c_int;
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, makedev, statx};
 
 use super::elf;
+use super::formats::formats;
 use super::identity::{Changed, FileId};
 use super::listener::Named;
 use super::shebang::{self, HEAD, shebang};
@@ -54,8 +55,8 @@ pub struct Target {
     is_roots: bool,
     /// Whether anybody may execute it.
     pub is_executable: bool,
-    /// Whether it is a script or a binary, or nobody can tell. For others, the kernel may have been told an interpreter.
-    pub is_usual: bool,
+    /// How the kernel runs it, if it can be read.
+    pub nature: Nature,
     /// Whether the process sees the same files as we do under the same names.
     pub same_view: bool,
 }
@@ -66,6 +67,17 @@ pub struct View {
     /// A root from another namespace may be the same folder, on another mount with others below it.
     root: FileOnMount,
     mounts: FileId,
+}
+
+/// How the kernel runs a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nature {
+    /// As a script, or a binary for this machine.
+    Usual,
+    /// By an interpreter that it was told.
+    Format,
+    /// Not at all, unless it was told an interpreter that we do not see.
+    Unknown,
 }
 
 /// What runs a script.
@@ -139,7 +151,7 @@ impl Target {
             is_readable: true,
             is_roots: found.uid() == 0,
             is_executable: found.is_file() && found.mode() & 0o111 != 0,
-            is_usual: true,
+            nature: Nature::Usual,
             same_view,
             file: file.into(),
         };
@@ -149,7 +161,7 @@ impl Target {
         };
         let mut head = [0; HEAD];
         let length = file.read_at(&mut head, 0)?;
-        target.is_usual = head.starts_with(elf::MAGIC) || head.starts_with(shebang::MAGIC);
+        target.nature = Nature::of(&target.path, &head);
         let other = |path: &[u8]| {
             let opened = match same_view {
                 true => open_seen(process, None, path)?,
@@ -191,6 +203,12 @@ impl Target {
         let moves =
             |path: &Path| path.is_relative() || own_link(0, path.as_os_str().as_bytes()).is_some();
         self.parts().any(|part| moves(&part.path) || part.has_moving_part())
+    }
+
+    /// How the kernel runs it and its parts: the first that is not usual.
+    pub fn whole_nature(&self) -> Nature {
+        let mut natures = self.parts().map(Self::whole_nature).chain([self.nature]);
+        natures.find(|nature| *nature != Nature::Usual).unwrap_or(Nature::Usual)
     }
 
     /// The other files that the kernel runs with it.
@@ -409,6 +427,16 @@ fn own_link(process: i32, path: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let behind =
         rest[end..].iter().position(|byte| *byte != b'/').map_or(rest.len(), |at| end + at);
     Some((own(link, &rest[..end]), &rest[behind..]))
+}
+
+impl Nature {
+    fn of(path: &Path, head: &[u8; HEAD]) -> Self {
+        match head.starts_with(shebang::MAGIC) || elf::is_native(head) {
+            _ if formats().any(|format| format.is_of(path, head)) => Self::Format,
+            true => Self::Usual,
+            false => Self::Unknown,
+        }
+    }
 }
 
 impl Interpreter {
