@@ -2,9 +2,9 @@
 #
 #     kubectl --kubeconfig DIR/admin get pods
 #
-# DIR/user is a kubeconfig of a user without any role. The RuntimeClass `gvisor` is there if runsc can be installed. Without
-# a controller manager there are no deployments, no default service accounts and no removal of what belongs to something
-# that was removed.
+# DIR/user is a kubeconfig of a user without any role. The RuntimeClass `gvisor` is there if runsc can be installed.
+# Without a controller manager there are no deployments, no default service accounts and no removal of what belongs to
+# something that was removed.
 . "$here/images.sh"
 packages=(etcd-server containerd runc containernetworking-plugins busybox-static curl openssl iproute2 iptables)
 private=(/etc/cni /run/containerd /run/runc /var/lib/cni /var/lib/kubelet /var/log/pods /var/log/containers)

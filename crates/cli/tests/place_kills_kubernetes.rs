@@ -1,5 +1,5 @@
-//! Whatever is killed of a pod that commands run in, or of its cluster, or if the network is cut without a word: calls are
-//! answered, nothing of them goes on, and no pod is left after the next start.
+//! Whatever is killed of a pod that commands run in, or of its cluster, or if the network is cut without a word: calls
+//! are answered, nothing of them goes on, and no pod is left after the next start.
 
 #![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
 
@@ -113,7 +113,7 @@ fn daemon_is_killed(which: &str) {
     going.are_gone(Instant::now());
 }
 
-/// Stops a daemon of the cluster, so that nothing comes through and nobody is told, until nothing is left of the commands.
+/// Stops a daemon of the cluster until nothing is left of the commands. Nothing comes through, and nobody is told.
 fn daemon_is_stopped(which: &str) {
     let Some(ground) = ground("kubernetes") else { return };
     let mut server = ground.server();

@@ -161,8 +161,8 @@ impl OpenPlace {
         let reason = self.reason.borrow();
         let reason = reason.iter().fold(String::new(), |_, reason| format!(" ({reason})"));
         format!(
-            "the place `{name}` was lost: {why}{reason}. What still ran there ends within {seconds} seconds; the next command \
-             makes the place again"
+            "the place `{name}` was lost: {why}{reason}. What still ran there ends within {seconds} seconds; the next \
+             command makes the place again"
         )
     }
 }

@@ -27,8 +27,8 @@ pub const CONTAINER: &str = "place";
 /// A folder for the agent, and for the FIFO by which the first process sees that the agent is there.
 pub const FOLDER: &str = "/.mcpz";
 
-/// How a shell that starts the agent holds the pod: the agent and its commands do not, so it ends with the agent. Without
-/// something left to do, the shell of busybox would become the agent, and nobody would hold the pod.
+/// How a shell that starts the agent holds the pod: the agent and its commands do not, so it ends with the agent.
+/// Without something left to do, the shell of busybox would become the agent, and nobody would hold the pod.
 pub const HOLD: &str = "exec 3>/.mcpz/held; \"$f\" agent --stream 3>&-; exit $?";
 
 /// How long a first process may take that does not end by itself, in seconds.

@@ -1,8 +1,8 @@
 //! Removes the pods that servers left behind when they were killed.
 //!
 //! Servers on other machines may use the same namespace. So a pod is only removed if the server that made it is known
-//! to be gone, or if nothing runs in the pod, and its server has had the time to see that. A server in a pod that started
-//! again does not know the one before, but both are the owner of the same pods.
+//! to be gone, or if nothing runs in the pod, and its server has had the time to see that. A server that was started
+//! again in its pod does not know the one before, but their pods have the same owner.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

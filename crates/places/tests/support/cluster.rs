@@ -191,8 +191,9 @@ impl Namespace {
                 "containers": [{{"name": "server", "image": "{IMAGE}", "imagePullPolicy": "Never", "command": {command},
                 "env": [{{"name": "KUBERNETES_SERVICE_HOST", "value": "{host}"}}, {{"name": "KUBERNETES_SERVICE_PORT",
                 "value": "{port}"}}], "volumeMounts": [{{"name": "usr", "mountPath": "/usr"}}, {{"name": "mcpz",
-                "mountPath": "/mcpz"}}, {{"name": "account", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"
-                }}]}}], "volumes": [{{"name": "usr", "hostPath": {{"path": "/usr"}}}}, {{"name": "mcpz", "hostPath":
+                "mountPath": "/mcpz"}}, {{"name": "account",
+                "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}}]}}],
+                "volumes": [{{"name": "usr", "hostPath": {{"path": "/usr"}}}}, {{"name": "mcpz", "hostPath":
                 {{"path": "{}"}}}}, {{"name": "account", "projected": {{"sources": [{{"serviceAccountToken": {{"path":
                 "token"}}}}, {{"configMap": {{"name": "ca"}}}}, {{"downwardAPI": {{"items": [{{"path": "namespace",
                 "fieldRef": {{"fieldPath": "metadata.namespace"}}}}]}}}}]}}}}]}}}}"#,
