@@ -97,7 +97,7 @@ impl Going {
     }
 
     /// All of them are told of, nothing is left, and the next commands work.
-    fn are_lost(self, server: &mut Server, why: &str) {
+    fn are_lost(self, server: &mut Server, why: &str, is_replaced: bool) {
         for call in [self.call, self.session] {
             let result = server.answer(call)["result"].clone();
             let reply = &result["structuredContent"];
@@ -110,9 +110,13 @@ impl Going {
         let said = warnings(&told);
         assert!(said.contains("`box`") && said.contains(why), "{told}");
         wait_until("nothing is left", || survivors(&self.mark).is_empty().then_some(()));
-        assert_eq!(server.run("echo next")["output"], "next\n");
+        let next = server.run("echo next");
+        assert_eq!(next["output"], "next\n");
+        let was_replaced =
+            warnings(&next).contains("has been made again: what ran there has ended");
+        assert_eq!(was_replaced, is_replaced, "{next}");
         let again = server.call(json!({"command": "echo again", "session": "work"}));
-        assert_eq!(again["output"], "again\n");
+        assert_eq!((&again["output"], &*warnings(&again)), (&json!("again\n"), ""), "told once");
     }
 }
 
@@ -132,7 +136,7 @@ fn a_relay_that_is_killed_is_replaced() {
     let going = Going::start(&mut server);
     let first = relay(&server);
     kill("KILL", first);
-    going.are_lost(&mut server, ": the connection ");
+    going.are_lost(&mut server, ": the connection ", true);
     assert_ne!(relay(&server), first);
 }
 
@@ -143,7 +147,7 @@ fn a_relay_that_is_stopped_is_given_up_and_ends() {
     let going = Going::start(&mut server);
     let first = relay(&server);
     kill("STOP", first);
-    going.are_lost(&mut server, "nothing was heard for ");
+    going.are_lost(&mut server, "nothing was heard for ", true);
     wait_until("the old one is gone", || (!relays(&server).contains(&first)).then_some(()));
 }
 
@@ -154,7 +158,7 @@ fn an_agent_that_is_killed_in_a_place_is_replaced_there() {
     let going = Going::start(&mut server);
     let first = relay(&server);
     kill("KILL", agent(first));
-    going.are_lost(&mut server, "killed");
+    going.are_lost(&mut server, "killed", false);
     assert_eq!(relay(&server), first, "the place itself is still there");
 }
 
@@ -168,7 +172,7 @@ fn a_server_that_is_stopped_for_long_makes_the_place_again() {
     // The relay does not hear of us any more, and ends what runs there.
     wait_until("nothing is left", || survivors(&going.mark).is_empty().then_some(()));
     server.signal("CONT");
-    going.are_lost(&mut server, "");
+    going.are_lost(&mut server, "", true);
     wait_until("the old one is gone", || (!relays(&server).contains(&first)).then_some(()));
 }
 

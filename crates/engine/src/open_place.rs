@@ -29,10 +29,12 @@ pub struct OpenPlace {
     /// Whose it is, once it is somebody's.
     whose: OnceLock<(Option<Arc<str>>, Option<String>)>,
     pub made: Instant,
-    /// When somebody last needed it. `None` once it is ended for lack of use.
+    /// When somebody last needed it. `None` once we end it.
     last_used: Mutex<Option<Instant>>,
     /// True once nothing of it is left.
     ended: watch::Receiver<bool>,
+    /// What became of the one before, for the first command to tell.
+    news: Mutex<Option<String>>,
     /// Why it was lost, if somebody can tell. Nobody sends any more once that is known.
     reason: watch::Receiver<Option<String>>,
 }
@@ -80,6 +82,7 @@ impl OpenPlace {
             made: Instant::now(),
             last_used,
             ended,
+            news: Mutex::new(None),
             reason,
         };
         let open = Arc::new(open);
@@ -134,14 +137,41 @@ impl OpenPlace {
     }
 
     fn last_used(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.last_used)
     }
 
     /// Waits until nothing of it is left.
     pub async fn close(&self) {
+        self.last_used().take();
         self.link.hang_up();
         let mut ended = self.ended.clone();
         let _ = tokio::time::timeout(CLOSE_TIME, ended.wait_for(|ended| *ended)).await;
+    }
+
+    /// Notes that it takes the place of an earlier one, if commands can notice that.
+    pub fn replace(&self, earlier: &Self, place: &Place) {
+        let is_lost = earlier.last_used().is_some();
+        let why = earlier.link.why_ended().filter(|_| is_lost);
+        let was = match &why {
+            Some(why) => format!("was lost ({why}{}) and has been made again", earlier.reason()),
+            None => "had been ended and has been made again".to_owned(),
+        };
+        let gone = match (why, place.kind.is_thrown_away()) {
+            (Some(_), true) => "what ran there has ended, and files that were only there are gone",
+            (Some(_), false) => "what ran there has ended",
+            (None, true) => "files that were only there are gone",
+            (None, false) => return,
+        };
+        *lock(&self.news) = Some(format!("the place `{}` {was}: {gone}", self.name));
+    }
+
+    /// What became of the one before, if nobody has told that yet.
+    pub fn take_news(&self) -> Option<String> {
+        lock(&self.news).take()
+    }
+
+    fn reason(&self) -> String {
+        self.reason.borrow().iter().fold(String::new(), |_, reason| format!(": {reason}"))
     }
 
     /// Waits until it is known why it was lost, or that nobody can tell.
@@ -158,8 +188,7 @@ impl OpenPlace {
             );
         };
         let seconds = self.link.ends_within().as_secs();
-        let reason = self.reason.borrow();
-        let reason = reason.iter().fold(String::new(), |_, reason| format!(" ({reason})"));
+        let reason = self.reason();
         format!(
             "the place `{name}` was lost: {why}{reason}. What still ran there ends within {seconds} seconds; the next \
              command makes the place again"
@@ -171,6 +200,10 @@ impl fmt::Debug for OpenPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OpenPlace").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn opening<'a>(

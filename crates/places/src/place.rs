@@ -52,6 +52,15 @@ impl Kind {
             Self::Container(container) => container.directory.is_some(),
         }
     }
+
+    /// Whether files that are only there are gone once it has ended.
+    pub fn is_thrown_away(&self) -> bool {
+        match self {
+            Self::Process | Self::Ssh(_) | Self::Slurm(_) => false,
+            Self::Container(container) => matches!(container.base, container::Base::Image(_)),
+            Self::Kubernetes(pod) => matches!(pod.source, kubernetes::PodSource::Image(_)),
+        }
+    }
 }
 
 /// Who shares a place.

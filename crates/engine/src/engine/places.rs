@@ -36,6 +36,7 @@ impl Engine {
             None => self.shared.places.make(place, self.settings()).await?,
         };
         key.give(&made, owner.identity.name());
+        open.iter().for_each(|earlier| made.replace(earlier, place));
         self.make_ready(place);
         self.open_control();
         Ok(Venue { place: Some(open.insert(made).clone()) })

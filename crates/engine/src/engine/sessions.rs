@@ -61,8 +61,17 @@ impl Engine {
         let accounting = Accounting::open(self.shared.stats.clone(), turn, asked, observer);
         let output = owner.new_output().with_secrets(plan.secrets.clone());
         let later = self.shared.later.clone();
-        let command =
-            SessionCommand { session, _in_use, text, plan, recorded, output, accounting, later };
+        let command = SessionCommand {
+            session,
+            venue,
+            _in_use,
+            text,
+            plan,
+            recorded,
+            output,
+            accounting,
+            later,
+        };
         Ok(command.start(queued, shown))
     }
 

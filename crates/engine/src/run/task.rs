@@ -380,6 +380,9 @@ impl RunTask {
         if let (Some(place), End::Lost) = (&self.backing.venue.place, end) {
             return vec![place.about_loss()];
         }
+        if let Some(place) = &self.backing.venue.place {
+            return place.take_news().into_iter().collect();
+        }
         let Some(occupied) = &self.backing.sandbox else { return Vec::new() };
         occupied.sandbox().refused(&self.about.id, end, &self.about.output, &self.plan.directory)
     }

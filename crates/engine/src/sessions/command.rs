@@ -19,6 +19,7 @@ use crate::exec_rules::described;
 use crate::gate::Plan;
 use crate::jobs::{JobState, UseGuard};
 use crate::outcome::{End, Outcome, SessionState};
+use crate::places::Venue;
 use crate::run::{Accounting, Message, Run, RunAction, TaskEnds, until};
 
 /// How long a command has to end by itself before it is killed.
@@ -33,6 +34,7 @@ const KILL_INTERVAL: Duration = Duration::from_millis(20);
 /// A command for the shell of a session.
 pub(crate) struct SessionCommand {
     pub session: Arc<Session>,
+    pub venue: Venue,
     pub _in_use: UseGuard,
     pub text: String,
     pub plan: Plan,
@@ -112,7 +114,8 @@ impl SessionCommand {
         };
         drop((shell, permit));
         let mut outcome = self.outcome(report, stopped, began.elapsed());
-        outcome.refused.splice(0..0, described(&execs));
+        let news = self.venue.place.as_ref().and_then(|place| place.take_news());
+        outcome.refused.splice(0..0, described(&execs).into_iter().chain(news));
         self.output.mark_answered();
         self.output.finish();
         let (recorded, recorded_outcome) = (self.recorded, outcome.clone());

@@ -21,7 +21,8 @@ const MOST_REMARKS: usize = 10;
 const LONGEST_REMARK: usize = 500;
 
 /// What an answer says of a command whose supervising process was killed.
-pub const LOST: &str = "the process supervising this command was killed, which ended the command";
+pub const LOST: &str =
+    "the process supervising this command was killed or is out of reach, which ended the command";
 
 /// What a command used and left behind; part of every answer to one that ran.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
