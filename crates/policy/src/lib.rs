@@ -45,7 +45,7 @@ mod variables;
 pub use denial::{Denial, Suspect, Why};
 pub use identity::is_same_program;
 pub use lock::{Lock, LockedArguments, LockedProgram, LockedWord, MayRun};
-pub use pattern::glob;
+pub use pattern::{glob, glob_path};
 pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
 pub use programs::{is_interpreter, is_shell};
 pub use rule::{ExactCall, Rule, RuleError};

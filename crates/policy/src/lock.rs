@@ -17,6 +17,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use crate::identity::program;
 use crate::paths::base_name;
+use crate::pattern::glob_path;
 use crate::policy::Policy;
 use crate::programs;
 use crate::rule::{Rule, glob};
@@ -181,7 +182,7 @@ impl Policy {
 /// means no program elsewhere.
 fn is_about(pattern: &str, name: &str) -> bool {
     match pattern.contains('/') {
-        true => name.starts_with('/') && glob(pattern, name),
+        true => name.starts_with('/') && glob_path(pattern, name),
         false => glob(base_name(pattern), base_name(name)),
     }
 }

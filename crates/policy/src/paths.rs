@@ -1,7 +1,7 @@
 //! Where files are, by their paths alone: the file system is not consulted, so links are not resolved.
 
 use crate::names::Names;
-use crate::pattern::glob;
+use crate::pattern::glob_path;
 use crate::script::Word;
 
 /// Devices that may be written under any policy.
@@ -199,11 +199,7 @@ impl ProgramPaths {
             _ if pattern.starts_with('/') => normalized(pattern),
             _ => normalized(&format!("{}/{pattern}", self.rules_begin)),
         };
-        let matches = |path: &String| {
-            pattern.split('/').count() == path.split('/').count()
-                && pattern.split('/').zip(path.split('/')).all(|(rule, part)| glob(rule, part))
-        };
-        !self.paths.is_empty() && self.paths.iter().all(matches)
+        !self.paths.is_empty() && self.paths.iter().all(|path| glob_path(&pattern, path))
     }
 
     /// Whether what is written is its path, without detours.

@@ -29,6 +29,16 @@ impl Changed {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
         Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
     }
+
+    /// Whether that was certainly before another time.
+    pub fn is_before(self, other: Self) -> bool {
+        // Some file systems know only even seconds.
+        const COARSE: i64 = 2;
+        match self.nanoseconds {
+            0 => self.seconds + COARSE <= other.seconds,
+            _ => self < other,
+        }
+    }
 }
 
 impl From<&Metadata> for Changed {

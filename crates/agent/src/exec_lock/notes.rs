@@ -9,6 +9,7 @@ use std::fs::{self, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::clock::ClockWatch;
 use super::formats::formats;
@@ -42,6 +43,8 @@ pub struct Notes {
 struct Note {
     id: FileId,
     changed: Changed,
+    /// Whether its time was over. Otherwise a later change need not show in it.
+    was_over: bool,
     /// What is in it, if that is little. It is still the same if only its rights have changed.
     content: Option<Vec<u8>>,
 }
@@ -149,14 +152,16 @@ impl Notes {
 
     fn note(&mut self, path: PathBuf, target: &Target) {
         target.parts().for_each(|part| self.note(part.path.clone(), part));
+        let was_over = is_over(target);
         let content = match (path.parent(), target.is_executable) {
+            _ if !was_over && target.size <= LARGEST_NEW => content_of(target),
             // Nobody changes the rights of what is there to be found by its name.
             (Some(folder), _) if self.ways.contains_key(folder) => None,
             (_, true) if target.size <= LARGEST => content_of(target),
             (_, false) if target.size <= LARGEST_NEW => content_of(target),
             _ => None,
         };
-        self.files.insert(path, Note { id: target.id, changed: target.changed, content });
+        self.files.insert(path, Note { id: target.id, changed: target.changed, was_over, content });
     }
 
     /// Whether the file at this path is what it was, and so is what runs it.
@@ -196,12 +201,7 @@ impl Notes {
     }
 
     fn is_older(&self, changed: Changed) -> bool {
-        // Some file systems know only even seconds.
-        const COARSE: i64 = 2;
-        match changed.nanoseconds {
-            0 => changed.seconds + COARSE <= self.began.seconds,
-            _ => changed < self.began,
-        }
+        changed.is_before(self.began)
     }
 }
 
@@ -211,12 +211,12 @@ impl Note {
         let is_alike = |content: &Vec<u8>| {
             content.len() as u64 == target.size && content_of(target).as_ref() == Some(content)
         };
-        let is_untouched = self.id == target.id && self.changed == target.changed;
+        let is_untouched = self.was_over && self.id == target.id && self.changed == target.changed;
         is_untouched || self.content.as_ref().is_some_and(is_alike)
     }
 
     fn is_same_as(&self, later: &Self) -> bool {
-        let is_untouched = self.id == later.id && self.changed == later.changed;
+        let is_untouched = self.was_over && self.id == later.id && self.changed == later.changed;
         is_untouched || (self.content.is_some() && self.content == later.content)
     }
 }
@@ -275,6 +275,19 @@ fn others() -> Vec<Other> {
         Some(Other { path, id: FileId::from(&found), changed: Changed::from(&found), text })
     });
     found.collect()
+}
+
+/// Whether what changes the file now gives it another time. For a large one, the tick of the clock is worth waiting for.
+fn is_over(target: &Target) -> bool {
+    const TICK: Duration = Duration::from_millis(1);
+    const MOST_TICKS: usize = 20;
+    let is_over = || target.changed.is_before(Changed::now());
+    let mut waits = (0..MOST_TICKS).filter(|_| target.size > LARGEST_NEW);
+    is_over()
+        || waits.any(|_| {
+            std::thread::sleep(TICK);
+            is_over()
+        })
 }
 
 fn content_of(target: &Target) -> Option<Vec<u8>> {

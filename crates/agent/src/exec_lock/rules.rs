@@ -21,7 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use mcpz_policy::{Rule, glob, is_harmless};
+use mcpz_policy::{Rule, glob, glob_path, is_harmless};
 
 use super::denied::{Denied, Find};
 use super::identity::FileId;
@@ -303,7 +303,7 @@ impl Rules {
     pub fn has_parts_in(&self, folder: &str) -> bool {
         let its = |it: &AllowedProgram| !it.named && it.name.starts_with('/');
         let mut parts = self.allowed.iter().flatten().filter(|it| its(it));
-        parts.any(|it| it.name.rsplit_once('/').is_some_and(|(parts, _)| glob(parts, folder)))
+        parts.any(|it| it.name.rsplit_once('/').is_some_and(|(parts, _)| glob_path(parts, folder)))
     }
 
     /// Whether a program may get a variable that the run did not begin with.
@@ -329,7 +329,8 @@ impl Rules {
         let name = text.and_then(|text| text.split(' ').find(|word| !word.is_empty()));
         let needed: &[String] = if let Standing::Bound(needed) = standing { needed } else { &[] };
         let mut named = self.allowed.iter().flatten().filter(|it| it.named).map(|it| &it.name);
-        let may = |name: &str| named.any(|it| it == name) || needed.iter().any(|it| glob(it, name));
+        let may =
+            |name: &str| named.any(|it| it == name) || needed.iter().any(|it| glob_path(it, name));
         match name.is_some_and(may) {
             true => Ok(standing.clone()),
             false => Err(RefusedBecause::NotAllowed),
@@ -354,7 +355,7 @@ impl Rules {
             true => {
                 straight
                     && pattern.starts_with('/')
-                    && glob(pattern, &target.path.to_string_lossy())
+                    && glob_path(pattern, &target.path.to_string_lossy())
             }
             false => glob(pattern, target.name()) && self.is_in_path(target),
         }

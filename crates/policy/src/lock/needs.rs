@@ -45,7 +45,13 @@ const NEEDS: &[Need] = &[
         programs: Names(
             "gcc g++ cc c++ cpp gfortran gccgo gdc gnat clang clang++ c89 c99 c89-gcc c99-gcc",
         ),
-        parts: &["/usr/lib/gcc/*", "/usr/libexec/gcc/*", "/usr/local/lib/gcc/*", "/usr/lib/llvm-*"],
+        parts: &[
+            "/usr/lib/gcc/*/*/*",
+            "/usr/libexec/gcc/*/*/*",
+            "/usr/local/lib/gcc/*/*/*",
+            "/usr/local/libexec/gcc/*/*/*",
+            "/usr/lib/llvm-*/bin/*",
+        ],
         executes: Names(
             "gcc cc clang as ld ld.bfd ld.gold ld.lld ld.mold mold lld collect2 cc1 cc1plus lto1 gcc-ar gcc-nm",
         ),
@@ -54,7 +60,7 @@ const NEEDS: &[Need] = &[
         "rustc rustdoc rustfmt clippy-driver",
         "cc gcc clang ld ld.lld lld rust-lld mold rustc rustdoc rustfmt",
     ),
-    need("ld collect2", "ld.bfd ld.gold ld.lld /usr/lib/gcc/* /usr/libexec/gcc/*"),
+    need("ld collect2", "ld.bfd ld.gold ld.lld /usr/lib/gcc/*/*/* /usr/libexec/gcc/*/*/*"),
     need(
         "tar gtar bsdtar",
         "gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma lzip lzop zstd unzstd compress uncompress pigz pbzip2 pxz \
@@ -133,7 +139,7 @@ const NEEDS: &[Need] = &[
     need("yq", "jq"),
     Need {
         programs: Names("gcloud gsutil bq"),
-        parts: &["/usr/lib/google-cloud-sdk/*"],
+        parts: &["/usr/lib/google-cloud-sdk/bin/*", "/usr/lib/google-cloud-sdk/platform/*/bin/*"],
         executes: Names("python3 dirname readlink uname which ssh"),
     },
     need("ctags", "sort"),
