@@ -33,7 +33,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use crate::exec_rules::{ExecRules, RefusedBecause, RefusedExec};
-use crate::frame::{Failure, Stage};
 use crate::git_configs::{self, SharedConfig};
 use crate::tree;
 pub use filter::Asks;
@@ -110,6 +109,14 @@ pub struct ChosenProgram {
     env_program: Option<String>,
 }
 
+/// Why there is none.
+pub enum NotChosen {
+    /// The rules do not let the keeper execute it.
+    Denied,
+    /// None can be executed, for this reason.
+    NotFound(i32),
+}
+
 /// A run whose processes may not execute everything.
 struct LockedRun {
     prepared: Prepared,
@@ -163,9 +170,8 @@ impl ExecLock {
         &mut self,
         words: &[OsString],
         (directory, files): (Option<BorrowedFd<'_>>, Vec<CString>),
-    ) -> Result<ChosenProgram, Failure> {
-        let denied = Failure { stage: Stage::Denied, errno: libc::EACCES };
-        let Some(prepared) = &mut self.prepared else { return Err(denied) };
+    ) -> Result<ChosenProgram, NotChosen> {
+        let Some(prepared) = &mut self.prepared else { return Err(NotChosen::Denied) };
         let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
         let find = |path: &[u8]| Target::find_own(directory, path);
         let mut errno = libc::ENOENT;
@@ -182,7 +188,7 @@ impl ExecLock {
                         errno = libc::EACCES;
                         continue;
                     }
-                    Some(_) => return Err(denied),
+                    Some(_) => return Err(NotChosen::Denied),
                 },
             };
             prepared.keep_up_with(&target);
@@ -191,15 +197,15 @@ impl ExecLock {
                 true if prepared.rules.holds(&Standing::Least)
                     && target.whole_nature() != Nature::Usual =>
                 {
-                    Err(Failure { stage: Stage::Program, errno: libc::ENOEXEC })
+                    Err(NotChosen::NotFound(libc::ENOEXEC))
                 }
                 true => {
                     Ok(ChosenProgram { file, env_program: target.env_program().map(str::to_owned) })
                 }
-                false => Err(denied),
+                false => Err(NotChosen::Denied),
             };
         }
-        Err(Failure { stage: Stage::Program, errno })
+        Err(NotChosen::NotFound(errno))
     }
 
     /// Starts to hold the run that it got ready for.

@@ -25,7 +25,7 @@ use rustix::process::{Pid, Signal, getppid, kill_process};
 
 use crate::beneath::{BeneathError, open_beneath};
 use crate::cgroup::KeeperCgroup;
-use crate::exec_lock::{Asks, ChosenProgram, ExecLock, FirstProcess};
+use crate::exec_lock::{Asks, ChosenProgram, ExecLock, FirstProcess, NotChosen};
 use crate::frame::{Directory, Failure, KeeperEvent, KeeperRequest, Program, Spawn, Stage, Stdin};
 use crate::git_configs::SharedConfig;
 use crate::keeper_count::KeeperCount;
@@ -296,7 +296,11 @@ impl Keeper {
             Directory::Handle(handle) => Some(handle.as_fd()),
             _ => opened.as_ref().map(AsFd::as_fd),
         };
-        lock.choose_first(words, (directory, files)).map(Some)
+        let chosen = lock.choose_first(words, (directory, files));
+        chosen.map(Some).map_err(|why| match why {
+            NotChosen::Denied => Failure { stage: Stage::Denied, errno: libc::EACCES },
+            NotChosen::NotFound(errno) => Failure { stage: Stage::Program, errno },
+        })
     }
 
     fn answer_execs(&mut self, woken: Woken) {

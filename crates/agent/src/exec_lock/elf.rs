@@ -46,16 +46,15 @@ const NARROW: Layout = Layout {
 /// Whether it is a binary that this machine runs by itself, perhaps as a processor with 32 bits would.
 pub fn is_native(head: &[u8]) -> bool {
     const MACHINE: (usize, usize) = (0x12, 2);
-    let runs: &[usize] = match std::env::consts::ARCH {
-        "x86_64" => &[62, 3, 6],
-        "x86" => &[3, 6],
-        "aarch64" => &[183, 40],
-        "arm" => &[40],
-        "riscv64" => &[243],
-        // Not told apart.
-        _ => return head.starts_with(MAGIC),
+    let is_native = |machine| match machine {
+        3 | 6 => cfg!(any(target_arch = "x86_64", target_arch = "x86")),
+        62 => cfg!(target_arch = "x86_64"),
+        40 => cfg!(any(target_arch = "aarch64", target_arch = "arm")),
+        183 => cfg!(target_arch = "aarch64"),
+        243 => cfg!(target_arch = "riscv64"),
+        _ => false,
     };
-    head.starts_with(MAGIC) && number(head, MACHINE).is_some_and(|it| runs.contains(&it))
+    head.starts_with(MAGIC) && number(head, MACHINE).is_some_and(is_native)
 }
 
 /// The path of the loader, if the file is a binary and names one. `head` is how the file begins. Which layout counts

@@ -11,7 +11,7 @@ pub const HEAD: usize = 256;
 /// An interpreter and its argument.
 type Named<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// The interpreter and its argument, if the file begins with `#!`, just as the kernel finds them (`fs/binfmt_script.c`).
+/// The interpreter and its argument, if the file begins with `#!`, as the kernel finds them (`fs/binfmt_script.c`).
 /// `head` is what it has read, with zeros behind the end of a short file. Fails as the kernel does if none is named.
 pub fn shebang(head: &[u8; HEAD]) -> io::Result<Option<Named<'_>>> {
     if !head.starts_with(MAGIC) {
