@@ -277,7 +277,7 @@ fn others() -> Vec<Other> {
     found.collect()
 }
 
-/// Whether what changes the file now gives it another time. For a large one, the tick of the clock is worth waiting for.
+/// Whether a change would give the file another time now. For a large one, the tick of the clock is worth waiting for.
 fn is_over(target: &Target) -> bool {
     const TICK: Duration = Duration::from_millis(1);
     const MOST_TICKS: usize = 20;
