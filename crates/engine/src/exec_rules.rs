@@ -87,7 +87,8 @@ fn describe(refused: &RefusedExec) -> String {
             "it, or what runs it, has changed since the command began; execute it in a call of its own".to_owned()
         }
         RefusedBecause::Format => {
-            "the kernel would run it with an interpreter that it was told (binfmt_misc); name that one instead".to_owned()
+            "the kernel would run it with an interpreter of its own (binfmt_misc); name that one instead"
+                .to_owned()
         }
         RefusedBecause::Mount => {
             return format!(
