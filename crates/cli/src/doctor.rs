@@ -6,9 +6,11 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use mcpz_agent::AgentCgroups;
-use mcpz_runtime::with_causes;
+use mcpz_engine::{Closing, Engine};
+use mcpz_runtime::{Later, with_causes};
 use mcpz_sandbox::{Mode, Protection, Support, limit_caches};
 use serde::Serialize;
 
@@ -17,7 +19,7 @@ use crate::cache;
 use crate::sandbox::{self, SandboxError};
 use crate::settings::{self, Settings};
 use crate::setup::Setup;
-use crate::{colours, environment};
+use crate::{colours, environment, process};
 
 /// Shells that models write commands for.
 const SHELLS: &[&str] = &["bash", "sh", "zsh", "fish"];
@@ -74,6 +76,7 @@ pub fn run(flags: &DoctorFlags) -> Result<ExitCode, Box<dyn Error>> {
         check_lock(&setup, &mut findings);
         check_sandbox(&setup, &mut findings);
         check_limits(&setup, &mut findings);
+        check_place(setup, &mut findings)?;
     }
     check_programs(&mut findings);
     check_prompts(&mut findings);
@@ -192,7 +195,6 @@ fn try_writing(folder: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
 }
 
-/// How much of a sandbox this machine can enforce: of the one in the settings, or of the one to recommend.
 /// Whether the kernel can hold commands to the policy.
 fn check_lock(setup: &Setup, findings: &mut Findings) {
     if setup.engine.lock {
@@ -207,6 +209,7 @@ fn check_lock(setup: &Setup, findings: &mut Findings) {
     }
 }
 
+/// How much of a sandbox this machine can enforce: of the one in the settings, or of the one to recommend.
 fn check_sandbox(setup: &Setup, findings: &mut Findings) {
     if let Some(folder) = environment::cache_folder() {
         let usage = cache::described(limit_caches(&folder, u64::MAX));
@@ -282,6 +285,35 @@ fn check_limits(setup: &Setup, findings: &mut Findings) {
             "run the server as a systemd service with Delegate=yes and DelegateSubgroup=server",
         ),
     }
+}
+
+/// Whether the place can be made that commands run in.
+fn check_place(setup: Setup, findings: &mut Findings) -> io::Result<()> {
+    let Some(Ok(Some(place))) = setup.engine.places.as_ref().map(|places| places.find(None)) else {
+        return Ok(());
+    };
+    let (name, kind) = (place.name.clone(), place.description());
+    let later = Later::default();
+    let runtime = process::runtime(&later)?;
+    let began = Instant::now();
+    let tried = runtime.block_on(async {
+        let engine = Engine::new(setup.engine, later);
+        let tried = engine.try_place().await;
+        engine.close(Closing::ClientLeft).await;
+        tried
+    });
+    let seconds = began.elapsed().as_secs_f64();
+    match tried {
+        Some(Err(error)) => findings.bad(
+            "place",
+            format!("{name} ({kind}): {}", error.chain()),
+            "commands that run there fail until that is mended",
+        ),
+        _ => {
+            findings.good("place", format!("{name} ({kind}) was made and ended in {seconds:.1} s"))
+        }
+    }
+    Ok(())
 }
 
 fn check_programs(findings: &mut Findings) {

@@ -24,6 +24,30 @@ fn doctor(state: &Path, directory: &Path, arguments: &[&str]) -> (String, i32) {
 }
 
 #[test]
+fn the_place_that_commands_run_in_is_tried() {
+    let (state, work) = (support::open_folder(), support::open_folder());
+    let file = work.path().join("places.toml");
+    std::fs::write(
+        &file,
+        "[places.box]\nkind = \"process\"\n[places.far]\nkind = \"ssh\"\nhost = \"x.invalid\"\n",
+    )
+    .unwrap();
+    let with = |place| {
+        let flags = ["--config", file.to_str().unwrap(), "--place", place];
+        doctor(state.path(), work.path(), &flags)
+    };
+    let (said, code) = with("box");
+    assert!(said.contains("ok place      box (process) was made and ended in "), "{said}");
+    assert_eq!(code, 0);
+    let (said, code) = with("far");
+    assert!(
+        said.contains("!! place      far (ssh x.invalid): the place `far` cannot be used: "),
+        "{said}"
+    );
+    assert_eq!(code, 1);
+}
+
+#[test]
 fn a_machine_that_has_everything_is_said_to() {
     let (state, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (said, code) = doctor(state.path(), work.path(), &[]);

@@ -96,6 +96,19 @@ impl Engine {
         places.ready.trim(&place.name, places.room(place));
     }
 
+    /// Makes the place of commands that name none, and ends it again. `None` if they run on this machine.
+    pub async fn try_place(&self) -> Option<Result<(), Error>> {
+        let place = self.settings().places.as_ref()?.find(None).transpose()?;
+        let made = match place {
+            Ok(place) => self.shared.places.make(place, self.settings()).await,
+            Err(error) => Err(error),
+        };
+        if let Ok(made) = &made {
+            made.close().await;
+        }
+        Some(made.map(drop))
+    }
+
     /// How many places are open, by their names.
     pub fn count_places(&self) -> BTreeMap<String, usize> {
         let names = self.settings().places.iter().flat_map(|places| &places.all);
