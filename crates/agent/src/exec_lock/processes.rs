@@ -213,6 +213,10 @@ impl Processes {
         if depth >= MAX_DEPTH || stat.parent == std::process::id() as i32 {
             return None;
         }
+        // Others can have the same image, and one of them may have adopted it.
+        if !is_placed_at_random(stat.pid) {
+            return None;
+        }
         let (parent, _) = tree::read_stat(stat.parent)?;
         let same = Image::of(&parent).is_some_and(|its| its == image);
         if same { self.executed(&parent, image, depth + 1) } else { None }
