@@ -214,7 +214,7 @@ impl Processes {
             return None;
         }
         // Others can have the same image, and one of them may have adopted it.
-        if !is_placed_at_random(stat.pid) {
+        if !is_placed_at_random(stat.pid) && adopts(stat.parent) {
             return None;
         }
         let (parent, _) = tree::read_stat(stat.parent)?;
@@ -314,6 +314,13 @@ fn is_placed_at_random(thread: i32) -> bool {
     let text = fs::read_to_string(format!("/proc/{thread}/personality")).unwrap_or_default();
     let personality = u32::from_str_radix(text.trim(), 16);
     *ANYWHERE && personality.is_ok_and(|it| it & libc::ADDR_NO_RANDOMIZE as u32 == 0)
+}
+
+/// Whether a process is the first one of a PID namespace, whose children need not have been started by it.
+fn adopts(process: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    numbers.is_none_or(|it| it.split_whitespace().next_back() == Some("1"))
 }
 
 /// Whether a process runs a shell that cannot change its own command line.
