@@ -50,7 +50,10 @@ fn after_the_agent_was_killed_its_runs_are_lost_and_the_next_call_is_answered() 
         let answer = server.answer(id);
         assert_eq!(answer["result"]["isError"], true, "{answer}");
         let text = answer["result"]["content"].to_string();
-        assert!(text.contains("was killed or is out of reach, which ended the command"), "{answer}");
+        assert!(
+            text.contains("was killed or is out of reach, which ended the command"),
+            "{answer}"
+        );
     }
     for job in [&job["job_id"], &left["background_job"]] {
         let wait = json!({"job_id": job, "wait_for": "exit"});
