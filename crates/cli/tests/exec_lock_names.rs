@@ -200,3 +200,16 @@ fn what_a_relative_path_may_run_is_not_for_the_same_path_elsewhere() {
         assert_eq!(reply["return_code"] == json!(0), runs, "{reply}");
     }
 }
+
+#[test]
+fn what_a_pattern_allows_is_not_what_it_is_called() {
+    let place = Place::new();
+    let script = place.own.path().join("scripts/make");
+    std::fs::create_dir_all(script.parent().unwrap()).unwrap();
+    std::fs::write(&script, "#!/bin/sh\nid -u\n").unwrap();
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    for (rule, runs) in [("./scripts/*", false), ("./scripts/make", true), ("./*/make", true)] {
+        let reply = place.run(&mut place.server(&[rule]), "./scripts/make");
+        assert_eq!(reply["return_code"] == json!(0), runs, "{rule}: {reply}");
+    }
+}

@@ -103,6 +103,7 @@ impl Going {
             let reply = &result["structuredContent"];
             assert_eq!((&result["isError"], &reply["return_code"]), (&json!(true), &json!(-1)));
             assert_eq!(reply["output"], "part\n", "{reply}");
+            assert!(warnings(reply).contains("the place `box`"), "{reply}");
         }
         let wait = json!({"job_id": self.job, "wait_for": "exit", "cursor": "bytes:0"});
         let told = server.tool("read_job", wait)["structuredContent"].clone();

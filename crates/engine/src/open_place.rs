@@ -62,8 +62,11 @@ impl OpenPlace {
         let opening = opening(&program, settings, children)?;
         let failed = |source| Error::Place { name: place.name.clone(), source };
         let Opened { link, facts, ending } = place.open(&opening).await.map_err(failed)?;
+        // If nobody waits for it any more.
+        let unwanted = HangUp(Some(link.clone()));
         let mut environment = (places.resolve)(&facts);
         environment.shell = find_shell(&link, &environment).await;
+        unwanted.defuse();
         link.prepare(environment.variables.all().to_vec(), settings.limits);
         let own = place.kind.shares_files().then(|| settings.working_directory.clone());
         let working_directory = place.directory.clone().or(own).unwrap_or(facts.directory);
@@ -140,10 +143,15 @@ impl OpenPlace {
         lock(&self.last_used)
     }
 
-    /// Waits until nothing of it is left.
-    pub async fn close(&self) {
+    /// Ends it, without waiting.
+    pub fn hang_up(&self) {
         self.last_used().take();
         self.link.hang_up();
+    }
+
+    /// Waits until nothing of it is left.
+    pub async fn close(&self) {
+        self.hang_up();
         let mut ended = self.ended.clone();
         let _ = tokio::time::timeout(CLOSE_TIME, ended.wait_for(|ended| *ended)).await;
     }
@@ -187,12 +195,30 @@ impl OpenPlace {
                 "what supervised the command in the place `{name}` was killed; the place itself is still there"
             );
         };
+        if self.last_used().is_none() {
+            return format!("the place `{name}` was ended; the next command makes it again");
+        }
         let seconds = self.link.ends_within().as_secs();
         let reason = self.reason();
         format!(
             "the place `{name}` was lost: {why}{reason}. What still ran there ends within {seconds} seconds; the next \
              command makes the place again"
         )
+    }
+}
+
+/// Ends a place if it is dropped.
+struct HangUp(Option<FarLink>);
+
+impl HangUp {
+    fn defuse(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for HangUp {
+    fn drop(&mut self) {
+        self.0.iter().for_each(FarLink::hang_up);
     }
 }
 

@@ -74,10 +74,11 @@ impl Places {
     pub async fn make(&self, place: &Place, settings: &Settings) -> Result<Arc<OpenPlace>, Error> {
         let make = async {
             // If that fails, making one says why, and the next one tries again.
-            if self.is_to_be_swept(place)
-                && !OpenPlace::sweep(place, settings, &self.children).await
-            {
-                lock(&self.swept).remove(&place.name);
+            if self.is_to_be_swept(place) {
+                let sweep = OpenPlace::sweep(place, settings, &self.children);
+                if !tokio::time::timeout(place.start_time, sweep).await.unwrap_or(false) {
+                    lock(&self.swept).remove(&place.name);
+                }
             }
             OpenPlace::make(place, settings, &self.children).await
         };
@@ -130,7 +131,9 @@ impl Places {
 
     /// How many more there may be.
     pub fn room(&self, place: &Place) -> usize {
-        place.max.saturating_sub(count(&lock(&self.slots), place))
+        let mut slots = lock(&self.slots);
+        slots.retain(|_, slot| slot.is_used());
+        place.max.saturating_sub(count(&slots, place))
     }
 
     /// All that are open.

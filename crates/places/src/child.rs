@@ -8,15 +8,15 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use mcpz_agent::{Found, Lookup, look_up, start_child, wait_for_child};
-use mcpz_runtime::{Blocking, spawn_blocking};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::net::UnixStream;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use crate::error::PlaceError;
@@ -25,6 +25,9 @@ use crate::said::Said;
 
 /// How long it may take to end by itself.
 const END_TIME: Duration = Duration::from_secs(2);
+
+/// Of a thread that only waits.
+const STACK: usize = 64 << 10;
 
 /// Where programs are if no variable says so.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
@@ -55,7 +58,7 @@ pub struct Child {
 
 struct Running {
     /// Completes when it has ended.
-    ended: Blocking<()>,
+    ended: oneshot::Receiver<Never>,
     _alive: watch::Receiver<()>,
 }
 
@@ -68,18 +71,13 @@ impl Child {
         command.stdin(theirs).stdout(output).stderr(Stdio::piped());
         // A terminal's signals are meant for us, and we decide when it ends.
         command.process_group(0);
-        let mut child = start_child(&mut command)?;
+        let said = Said::default();
+        let (hand, ended) = attendant(said.clone())?;
+        let child = start_child(&mut command)?;
         // The command holds the other end, which must close when the child does.
         drop(command);
         let pid = Pid::from_child(&child);
-        let said = Said::default();
-        let (stderr, kept) = (child.stderr.take(), said.clone());
-        let ended = spawn_blocking(move || {
-            if let Some(stderr) = stderr {
-                listen(stderr, &kept);
-            }
-            wait_for_child(child);
-        });
+        let _ = hand.send(child);
         let running = Some(Running { ended, _alive: opening.children.subscribe() });
         let mut child = Self { pid, stream: None, said, running };
         child.stream = Some(connect(ours)?);
@@ -130,6 +128,26 @@ impl Running {
         }
         let _ = (&mut self.ended).await;
     }
+}
+
+/// Nothing is ever sent: the end of the channel is what counts.
+enum Never {}
+
+/// A thread that takes a child, listens to it and waits for its end. Not one of those for work that blocks: a thousand
+/// children would leave none of them.
+fn attendant(said: Said) -> io::Result<(Sender<std::process::Child>, oneshot::Receiver<Never>)> {
+    let (hand, given) = channel::<std::process::Child>();
+    let (over, ended) = oneshot::channel();
+    std::thread::Builder::new().stack_size(STACK).spawn(move || {
+        if let Ok(mut child) = given.recv() {
+            if let Some(stderr) = child.stderr.take() {
+                listen(stderr, &said);
+            }
+            wait_for_child(child);
+        }
+        drop(over);
+    })?;
+    Ok((hand, ended))
 }
 
 fn not_connected() -> io::Error {

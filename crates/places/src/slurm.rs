@@ -40,6 +40,13 @@ impl Slurm {
 
     fn command(&self, agent: &Path, opening: &Opening<'_>) -> io::Result<Command> {
         let mut command = supervised("srun", opening)?;
+        // In an allocation of the user's, this would be a step of that job, which our end would cancel.
+        if opening.variables.iter().any(|(name, _)| name == "SLURM_JOB_ID") {
+            let names = opening.variables.iter().filter_map(|(name, _)| name.to_str());
+            for name in names.filter(|name| name.starts_with("SLURM_") && *name != "SLURM_CONF") {
+                command.env_remove(name);
+            }
+        }
         // Bytes go through as they come, and a step that fails ends at once.
         command.args(["--ntasks=1", "--unbuffered", "--job-name=mcpz", "--kill-on-bad-exit=1"]);
         let options =

@@ -88,6 +88,8 @@ impl Ssh {
         let mut command = supervised("ssh", opening)?;
         // Nobody is there to answer a question, or to use a terminal.
         command.args(["-T", "-e", "none", "-o", "BatchMode=yes", "-o", "RemoteCommand=none"]);
+        // The user's own connections must not depend on one that we end.
+        command.args(["-o", "ControlMaster=no"]);
         command.args(self.options.iter());
         if let Some(port) = self.port {
             command.args(["-p", &port.to_string()]);

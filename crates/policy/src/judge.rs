@@ -22,7 +22,7 @@ use crate::lock::{Lock, Named, ProgramFiles};
 use crate::names::Names;
 use crate::policy::{Policy, Scene, Unresolved};
 use crate::programs;
-use crate::rule::{CommandName, Match};
+use crate::rule::{CommandName, Match, Rule};
 use crate::script::{
     Assignment, Limits, ParseError, Redirect, Script, Shell, SimpleCommand, Span, Word,
 };
@@ -301,7 +301,9 @@ impl<'a> Judge<'a> {
             let files = name.files().unwrap_or_else(|| self.files(name.known()));
             let paths = self.policy.runs.iter().map(|it| &it.program).filter(|it| it.contains('/'));
             let told = paths.filter(|path| name.is_at(path)).cloned().collect();
-            self.named.add(name.known(), ProgramFiles { files, told }, arguments);
+            let is_spelled_out = self.is_spelled_out(&name, call.words);
+            let at = ProgramFiles { files, told, is_spelled_out };
+            self.named.add(name.known(), at, arguments);
         }
         self.run_file(&call.words[0]);
         self.knowledge.may_have_changed(call.words);
@@ -371,9 +373,20 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
+    /// Whether a rule has the name of the program at the end of its path. What a `*` stands for there may be called
+    /// anything.
+    fn is_spelled_out(&self, name: &CommandName, words: &[Word]) -> bool {
+        let by_rule = |rule: &Rule| match (rule.path(), rule.program()) {
+            (Some(path), Some(program)) => !program.contains('*') && name.is_at(path),
+            (None, Some(_)) => rule.allows(name, words),
+            _ => false,
+        };
+        name.known().is_none_or(|name| !name.contains('/')) || self.policy.allow.iter().any(by_rule)
+    }
+
     /// Judges a script that another process runs, which does not know the functions.
     fn new_shell(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
-        self.named.add(Some("sh"), ProgramFiles::default(), None);
+        self.named.add(Some("sh"), ProgramFiles::anywhere(), None);
         self.elsewhere(|judge| judge.script(text, shell, Some(span)))
     }
 

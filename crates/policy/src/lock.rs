@@ -98,19 +98,19 @@ impl Policy {
     /// Programs, and what they need, and what that needs.
     fn with_needs(&self, named: &[NamedProgram]) -> Vec<LockedProgram> {
         let mut all: Vec<LockedProgram> = Vec::new();
-        for NamedProgram { name, at: ProgramFiles { files, told }, arguments } in
-            named.iter().cloned()
-        {
+        for NamedProgram { name, at, arguments } in named.iter().cloned() {
+            let usual = match usual(base_name(&name)) {
+                MayRun::Anything if !at.is_spelled_out => MayRun::Only([].into()),
+                usual => usual,
+            };
             let may_run = match &arguments {
                 Some(calls) if program(base_name(&name)) == "git" => self.git(calls, &mut all),
-                _ => {
-                    self.extended(usual(base_name(&name)), |pattern| match pattern.contains('/') {
-                        true => told.iter().any(|it| it == pattern),
-                        false => is_about(pattern, &name),
-                    })
-                }
+                _ => self.extended(usual, |pattern| match pattern.contains('/') {
+                    true => at.told.iter().any(|it| it == pattern),
+                    false => is_about(pattern, &name),
+                }),
             };
-            all.push(LockedProgram { name, files, named: true, arguments, may_run });
+            all.push(LockedProgram { name, files: at.files, named: true, arguments, may_run });
         }
         let mut at = 0;
         // Most programs need the same.
@@ -237,12 +237,21 @@ struct NamedProgram {
 }
 
 /// Where a program is that is named by a path.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ProgramFiles {
     /// What its name means if that is a relative path.
     pub files: Vec<String>,
     /// The paths of tables in the settings that are about it.
     pub told: Vec<String>,
+    /// Whether a rule has its name, so that it is what it is called.
+    pub is_spelled_out: bool,
+}
+
+impl ProgramFiles {
+    /// Of a program that is found by its name.
+    pub fn anywhere() -> Self {
+        Self { files: Vec::new(), told: Vec::new(), is_spelled_out: true }
+    }
 }
 
 impl Named {
@@ -264,6 +273,7 @@ impl Named {
             known.at.files.dedup();
             // The same name may mean several files, and the lock does not tell them apart.
             known.at.told.retain(|path| at.told.contains(path));
+            known.at.is_spelled_out &= at.is_spelled_out;
         }
         match (known, arguments) {
             (Some(known), None) => known.arguments = None,

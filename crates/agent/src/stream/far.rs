@@ -30,6 +30,9 @@ const CLOSE_TIME: Duration = Duration::from_secs(10);
 /// How long a relay may take to end all runs.
 const ENDING_TIME: Duration = Duration::from_secs(5);
 
+/// How long it may take to find something out about the files there.
+const LOOK_TIME: Duration = Duration::from_secs(5);
+
 /// How much of what a place printed instead of a greeting is shown.
 const SHOWN_JUNK: usize = 500;
 
@@ -136,7 +139,7 @@ impl FarLink {
         let (caller, found) = oneshot::channel();
         let id = self.far.add_lookup(caller)?;
         self.far.outgoing.message(ToPlace::Look { id, lookup }).ok()?;
-        found.await.ok()
+        timeout(LOOK_TIME, found).await.ok()?.ok()
     }
 
     /// Ends everything in the place, without waiting.

@@ -96,6 +96,7 @@ pub struct FarRun {
     events: mpsc::UnboundedSender<ProcessEvent>,
     /// Events that wait until what arrived before them is written.
     held: VecDeque<(Position, RunEvent)>,
+    has_started: bool,
 }
 
 /// What becomes of a task after an order.
@@ -115,7 +116,7 @@ impl FarRun {
         events: mpsc::UnboundedSender<ProcessEvent>,
     ) {
         let pipes = Pipes::new(run, far.outgoing.clone());
-        let task = Self { run, far, pipes, events, held: VecDeque::new() };
+        let task = Self { run, far, pipes, events, held: VecDeque::new(), has_started: false };
         tokio::spawn(task.serve(orders));
     }
 
@@ -151,6 +152,11 @@ impl FarRun {
             Order::End(pipe) => self.pipes.receive_end(pipe),
             Order::Credit(pipe, bytes) => self.pipes.receive_credit(pipe, bytes)?,
             Order::Event(RunEvent::NotStarted) => return Ok(Next::Over),
+            Order::Event(RunEvent::Started { .. })
+                if std::mem::replace(&mut self.has_started, true) =>
+            {
+                return Err(Violation("it started a run twice"));
+            }
             Order::Event(RunEvent::Started { pid, pipes }) => match self.open(pid, pipes) {
                 Ok(started) => drop(self.events.send(ProcessEvent::Started(started))),
                 Err(errno) => {

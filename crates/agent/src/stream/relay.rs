@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use mcpz_runtime::spawn_blocking;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::{Receiver, Sender};
@@ -136,8 +137,12 @@ impl Relay {
             ToPlace::Run { run, request } => self.order(run, Order::Request(request)),
             ToPlace::Drop { run } => drop(lock(&self.runs).remove(&run)),
             ToPlace::Look { id, lookup } => {
-                let found = look_up(&lookup);
-                let _ = self.outgoing.message(FromPlace::Found { id, found });
+                // Folders of the `PATH` may be far away, and nobody else should wait for them.
+                let outgoing = self.outgoing.clone();
+                spawn_blocking(move || {
+                    let found = look_up(&lookup);
+                    let _ = outgoing.message(FromPlace::Found { id, found });
+                });
             }
             ToPlace::Hello { .. } | ToPlace::Beat => {}
             ToPlace::Bye => return ControlFlow::Break(()),

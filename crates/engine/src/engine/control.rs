@@ -58,7 +58,7 @@ impl Managed for ManagedEngine {
     fn stop_places(&self, name: &str) -> usize {
         let places = self.0.upgrade().map_or_else(Vec::new, |shared| shared.places.all());
         let meant = places.iter().filter(|place| *place.name == *name);
-        meant.inspect(|place| place.link.hang_up()).count()
+        meant.inspect(|place| place.hang_up()).count()
     }
 }
 

@@ -188,6 +188,8 @@ impl Engine {
     pub(super) async fn look_up(&self, owner: &Owner, lookup: Lookup) -> Option<Found> {
         match self.known_venue(owner, &RunRequest::script("")).place {
             Some(place) => place.link.look(lookup).await,
+            // What runs in a place does not learn about this machine.
+            None if self.settings().places.is_some() => None,
             None => spawn_blocking(move || look_up(&lookup)).await.ok(),
         }
     }

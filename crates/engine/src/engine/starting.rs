@@ -3,6 +3,7 @@
 //! If the agent is killed before a keeper has read a command, the command has not begun, and a new agent starts it
 //! ([`Backing::restart`]).
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use mcpz_agent::{FIRST_OWNER, LinkError, Process, Spawn, SpawnFrame, Unsent};
@@ -92,9 +93,14 @@ impl Engine {
         let (closing, later) = (self.shared.closing.clone(), self.shared.later.clone());
         let backing = Backing { closing, later, ..Backing::default() };
         if let Some(place) = &venue.place {
-            let (owner, place) = (owner.identity.number(), place.clone());
-            let process = send_to(&place, owner, SpawnFrame::new(spawn)?)?;
-            let restart = move |letter| send_to(&place, owner, letter);
+            let owner = owner.identity.number();
+            let process = send_to(place, owner, SpawnFrame::new(spawn)?)?;
+            // The run itself holds the place, and counts once.
+            let place = Arc::downgrade(place);
+            let restart = move |letter| match place.upgrade() {
+                Some(place) => send_to(&place, owner, letter),
+                None => Err(Error::Closed),
+            };
             let (venue, restart) = (venue.clone(), Some(Box::new(restart) as Restart));
             return Ok((process, Backing { venue, restart, ..backing }));
         }

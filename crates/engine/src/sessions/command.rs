@@ -114,7 +114,11 @@ impl SessionCommand {
         };
         drop((shell, permit));
         let mut outcome = self.outcome(report, stopped, began.elapsed());
-        let news = self.venue.place.as_ref().and_then(|place| place.take_news());
+        let place = self.venue.place.as_ref();
+        let news = match outcome.end {
+            End::Lost => place.map(|place| place.about_loss()),
+            _ => place.and_then(|place| place.take_news()),
+        };
         outcome.refused.splice(0..0, described(&execs).into_iter().chain(news));
         self.output.mark_answered();
         self.output.finish();

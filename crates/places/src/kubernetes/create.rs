@@ -34,7 +34,7 @@ const MADE: Delivery<'_> = Delivery { folder: FOLDER, check: "[ -d \"$d\" ]", st
 /// In a pod that was there. Nobody else may be able to replace the agent.
 const JOINED: Delivery<'_> = Delivery {
     folder: "${TMPDIR:-/tmp}/.mcpz-$(id -u)",
-    check: "[ -O \"$d\" ]",
+    check: "[ -O \"$d\" ] && [ ! -L \"$d\" ]",
     start: "exec \"$f\" agent --stream",
 };
 
