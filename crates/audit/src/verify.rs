@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, unreadable};
 use crate::files::{self, FileLock, LockMode};
@@ -143,7 +143,7 @@ impl Snapshot {
         let path = files::current(folder);
         // Keep others from writing and rotating while we list the files. If the holder of the lock was stopped,
         // nobody writes anyway.
-        let _lock = match lock(&path) {
+        let _lock = match lock(folder, &path) {
             Err(error) if error.kind() == io::ErrorKind::TimedOut => None,
             lock => lock.map_err(unreadable(&path))?,
         };
@@ -178,8 +178,18 @@ fn open_at_current_size(
 }
 
 /// Locks the current file against writers, if there is one.
-fn lock(path: &Path) -> io::Result<Option<FileLock>> {
-    while let Some(file) = open(path)?.map(Arc::new) {
+fn lock(folder: &Path, path: &Path) -> io::Result<Option<FileLock>> {
+    const PAUSE: Duration = Duration::from_millis(1);
+    let patience = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        let Some(file) = open(path)?.map(Arc::new) else {
+            // Whoever rotates it is about to make the next one, unless it was killed.
+            if files::numbers(folder)?.is_empty() || Instant::now() > patience {
+                return Ok(None);
+            }
+            std::thread::sleep(PAUSE);
+            continue;
+        };
         let lock = FileLock::acquire(file.clone(), LockMode::Shared, LOCK_TIMEOUT)?;
         // It may have been rotated before we got the lock.
         let found = files::found_at(path)?;
@@ -187,7 +197,6 @@ fn lock(path: &Path) -> io::Result<Option<FileLock>> {
             return Ok(Some(lock));
         }
     }
-    Ok(None)
 }
 
 fn open(path: &Path) -> io::Result<Option<File>> {

@@ -1,9 +1,12 @@
 //! The program that becomes the agent in a place: its content, and the machines it runs on.
 
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use mcpz_runtime::spawn_blocking;
+use tokio::sync::Mutex;
 
 use crate::error::PlaceError;
 
@@ -18,18 +21,53 @@ pub struct AgentFile {
     pub machine: String,
 }
 
+/// Those that somebody needs: places that are made at the same time share them.
+static IN_USE: Mutex<Vec<(Version, Weak<AgentFile>)>> = Mutex::const_new(Vec::new());
+
+/// A file as it was at a time.
+#[derive(PartialEq, Eq)]
+struct Version {
+    path: PathBuf,
+    file: (u64, u64),
+    length: u64,
+    changed: (i64, i64),
+}
+
 impl AgentFile {
-    pub async fn read(path: &Path) -> Result<Self, PlaceError> {
-        let (owned, failed) =
-            (path.to_owned(), |source| PlaceError::Agent { path: path.to_owned(), source });
+    pub async fn read(path: &Path) -> Result<Arc<Self>, PlaceError> {
+        let failed = |source| PlaceError::Agent { path: path.to_owned(), source };
+        // Held meanwhile, so that nobody reads it twice.
+        let mut in_use = IN_USE.lock().await;
+        let version = Version::of(path).map_err(failed)?;
+        in_use.retain(|(_, file)| file.strong_count() > 0);
+        let same = in_use.iter().find(|(known, _)| *known == version);
+        if let Some(file) = same.and_then(|(_, file)| file.upgrade()) {
+            return Ok(file);
+        }
+        let owned = path.to_owned();
         let read = spawn_blocking(move || std::fs::read(owned).map(Self::new)).await;
-        read.unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into())).map_err(failed)
+        let read = read.unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()));
+        let file = Arc::new(read.map_err(failed)?);
+        in_use.push((version, Arc::downgrade(&file)));
+        Ok(file)
     }
 
-    fn new(content: Vec<u8>) -> Self {
+    pub(crate) fn new(content: Vec<u8>) -> Self {
         let sha256 = hexadecimal(digest(&SHA256, &content).as_ref());
         let machine = machine(&content);
         Self { content, sha256, machine }
+    }
+}
+
+impl Version {
+    fn of(path: &Path) -> std::io::Result<Self> {
+        let found = std::fs::metadata(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file: (found.dev(), found.ino()),
+            length: found.len(),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
     }
 }
 
@@ -54,6 +92,8 @@ mod tests {
         let own = AgentFile::read(Path::new("/proc/self/exe")).await.unwrap();
         assert_eq!(own.machine, std::env::consts::ARCH);
         assert_eq!(own.sha256.len(), 64);
+        let again = AgentFile::read(Path::new("/proc/self/exe")).await.unwrap();
+        assert!(Arc::ptr_eq(&own, &again), "it is read once");
         assert_eq!(AgentFile::new(b"#!/bin/sh".to_vec()).machine, "an unknown machine");
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(AgentFile::new(b"abc".to_vec()).sha256, abc);

@@ -115,6 +115,8 @@ async fn read_answer(stream: &mut (impl AsyncRead + Unpin)) -> Result<Said, Plac
 mod tests {
     use std::process::Stdio;
 
+    use std::sync::Arc;
+
     use super::*;
 
     /// Runs the script with an agent that is a script itself, and returns what that prints.
@@ -144,7 +146,8 @@ mod tests {
         let content = b"#!/bin/sh\necho $0 says $1\n";
         let path = folder.path().join("source");
         std::fs::write(&path, content).unwrap();
-        let mut agent = AgentFile::read(&path).await.unwrap();
+        let agent = AgentFile::read(&path).await.unwrap();
+        let mut agent = Arc::into_inner(agent).unwrap();
         agent.machine = std::env::consts::ARCH.to_owned();
         let kept = folder.path().join("kept").join(format!("agent-{}", agent.sha256));
         let usual = "/usr/bin:/bin";

@@ -170,11 +170,10 @@ impl Engine {
         Venue { place: meant.and_then(|(_, key)| self.shared.places.find(&key)) }
     }
 
-    /// The directory a command would run in.
-    pub async fn directory_of(&self, owner: &Owner, request: &RunRequest) -> PathBuf {
-        // If its place cannot be made, starting the command reports why.
-        let venue = self.venue(owner, request).await.unwrap_or_default();
-        self.resolve(&venue, request.clone()).directory
+    /// The directory that a command has run in.
+    pub fn directory_of(&self, owner: &Owner, request: RunRequest) -> PathBuf {
+        let venue = self.known_venue(owner, &request);
+        self.resolve(&venue, request).directory
     }
 
     /// The `PATH` of an owner's commands.

@@ -1,11 +1,51 @@
 //! One program as a tar archive, which is how an engine takes files.
 
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_core::Stream;
+
+use crate::agent_file::AgentFile;
+
 const BLOCK: usize = 512;
 
-/// An archive of one file that everybody may execute and root owns. `None` if tar has no room for its name or length.
-pub fn archive(name: &str, content: &[u8]) -> Option<Vec<u8>> {
+/// An archive of one file that everybody may execute and root owns, in parts that are not copied.
+pub struct Archive(VecDeque<Bytes>);
+
+/// What is in the file, which others may need as well.
+struct Content(Arc<AgentFile>);
+
+impl AsRef<[u8]> for Content {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.content
+    }
+}
+
+impl Archive {
+    /// `None` if tar has no room for its name or length.
+    pub fn new(name: &str, file: Arc<AgentFile>) -> Option<Self> {
+        let length = file.content.len();
+        // The file ends at a whole block, and two empty ones follow.
+        let rest = length.next_multiple_of(BLOCK) - length + 2 * BLOCK;
+        let (head, rest) = (header(name, length)?.to_vec(), vec![0; rest]);
+        Some(Self([head.into(), Bytes::from_owner(Content(file)), rest.into()].into()))
+    }
+}
+
+impl Stream for Archive {
+    type Item = Bytes;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        Poll::Ready(self.0.pop_front())
+    }
+}
+
+fn header(name: &str, length: usize) -> Option<[u8; BLOCK]> {
     let mut header = [0; BLOCK];
-    let length = format!("{:011o}", content.len());
+    let length = format!("{length:011o}");
     if name.len() >= 100 || length.len() > 11 {
         return None;
     }
@@ -28,13 +68,7 @@ pub fn archive(name: &str, content: &[u8]) -> Option<Vec<u8>> {
     }
     let sum: u32 = header.iter().copied().map(u32::from).sum();
     header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    // The file ends at a whole block, and two empty ones follow.
-    let end = content.len().next_multiple_of(BLOCK) + 3 * BLOCK;
-    let mut archive = Vec::with_capacity(end);
-    archive.extend_from_slice(&header);
-    archive.extend_from_slice(content);
-    archive.resize(end, 0);
-    Some(archive)
+    Some(header)
 }
 
 #[cfg(test)]
@@ -51,13 +85,16 @@ mod tests {
             let mut tar = Command::new("tar");
             tar.arg("-xvvC").arg(folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
             let mut tar = tar.spawn().unwrap();
-            let archive = archive(".agent", &content).unwrap();
-            tar.stdin.take().unwrap().write_all(&archive).unwrap();
+            let file = Arc::new(AgentFile::new(content.clone()));
+            let archive = Archive::new(".agent", file).unwrap();
+            let parts: Vec<_> = archive.0.into_iter().collect();
+            tar.stdin.take().unwrap().write_all(&parts.concat()).unwrap();
             let output = tar.wait_with_output().unwrap();
             let listed = String::from_utf8(output.stdout).unwrap();
             assert!(output.status.success() && listed.starts_with("-rwxr-xr-x 0/0"), "{listed}");
             assert_eq!(std::fs::read(folder.path().join(".agent")).unwrap(), content);
         }
-        assert_eq!(archive(&"x".repeat(100), b""), None);
+        let file = Arc::new(AgentFile::new(Vec::new()));
+        assert!(Archive::new(&"x".repeat(100), file).is_none());
     }
 }

@@ -1,6 +1,7 @@
 //! Makes a container from an image, and starts the agent in it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bollard::errors::Error;
@@ -12,7 +13,7 @@ use bollard::query_parameters::{
 use mcpz_runtime::random_name;
 use serde_json::Value;
 
-use super::archive::archive;
+use super::archive::Archive;
 use super::attach::{Attached, attach};
 use super::body::{AgentPath, body};
 use super::engine::Engine;
@@ -57,7 +58,7 @@ pub async fn start(
         body: body(container, image, opening),
         agent: agent.to_owned(),
         agent_path: AgentPath::new(container),
-        content: agent_file.content,
+        agent_file,
     };
     // In a task of its own, which goes on when nobody waits any longer: what was created must be started, so that it
     // ends with its stream, or be removed.
@@ -118,13 +119,13 @@ pub async fn copy_agent(
     engine: &Engine,
     container: &str,
     to: &AgentPath,
-    content: &[u8],
+    agent: &Arc<AgentFile>,
 ) -> Result<(), ContainerError> {
     let action = "copy the agent into the container";
     let too_long = || ContainerError::Refused { action, said: "it is too long".to_owned() };
-    let archive = archive(&to.name, content).ok_or_else(too_long)?;
+    let archive = Archive::new(&to.name, agent.clone()).ok_or_else(too_long)?;
     let options = UploadToContainerOptionsBuilder::default().path(to.folder).build();
-    let body = bollard::body_full(archive.into());
+    let body = bollard::body_stream(archive);
     let copied = engine.docker.upload_to_container(container, Some(options), body).await;
     copied.map_err(|error| refused(action, error))
 }
@@ -138,7 +139,7 @@ struct Making {
     body: ContainerCreateBody,
     agent: PathBuf,
     agent_path: AgentPath,
-    content: Vec<u8>,
+    agent_file: Arc<AgentFile>,
 }
 
 impl Making {
@@ -155,7 +156,7 @@ impl Making {
 
     async fn start(&self, id: &str) -> Result<Made, ContainerError> {
         self.check_runtime(id).await?;
-        copy_agent(&self.engine, id, &self.agent_path, &self.content).await?;
+        copy_agent(&self.engine, id, &self.agent_path, &self.agent_file).await?;
         let said = Said::default();
         let stream = self.attach(id, &said).await?;
         let started = self.engine.docker.start_container(id, None::<StartContainerOptions>).await;

@@ -1,9 +1,9 @@
-//! Uses a container that runs already. The agent is copied into it once, under the hash of its content.
+//! Uses a container that runs already. The agent is copied into it each time, as somebody there may have changed it.
 
 use std::path::Path;
 
 use bollard::models::ExecConfig;
-use bollard::query_parameters::{ContainerArchiveInfoOptionsBuilder, InspectContainerOptions};
+use bollard::query_parameters::InspectContainerOptions;
 use serde_json::json;
 
 use super::Container;
@@ -41,12 +41,10 @@ pub async fn start(
     let id = found.id.unwrap_or_else(|| name.to_owned());
     let digits = &agent_file.sha256[..DIGITS];
     let agent_path = AgentPath { folder: "/", name: format!(".mcpz-agent-{digits}") };
-    if !has_agent(engine, &id, &agent_path, &agent_file).await {
-        if let Ok(image) = docker.inspect_image(found.image.as_deref().unwrap_or_default()).await {
-            check_machine(&image, agent, &agent_file)?;
-        }
-        copy_agent(engine, &id, &agent_path, &agent_file.content).await?;
+    if let Ok(image) = docker.inspect_image(found.image.as_deref().unwrap_or_default()).await {
+        check_machine(&image, agent, &agent_file)?;
     }
+    copy_agent(engine, &id, &agent_path, &agent_file).await?;
     let config = ExecConfig {
         attach_stdin: Some(true),
         attach_stdout: Some(true),
@@ -63,12 +61,4 @@ pub async fn start(
     let stream = attach(engine, &path, &body, said.clone()).await?;
     let running = Running::exec(engine.clone(), exec, said, agent.to_owned());
     Ok(Made { stream: Box::new(stream), ending: Box::new(running) })
-}
-
-/// Whether the agent is there as a whole.
-async fn has_agent(engine: &Engine, container: &str, path: &AgentPath, agent: &AgentFile) -> bool {
-    let path = Path::new(path.folder).join(&path.name).display().to_string();
-    let options = ContainerArchiveInfoOptionsBuilder::default().path(&path).build();
-    let found = engine.docker.get_container_archive_info(container, Some(options)).await;
-    found.is_ok_and(|found| usize::try_from(found.size) == Ok(agent.content.len()))
 }

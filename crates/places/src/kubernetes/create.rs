@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -73,7 +74,7 @@ struct Making {
     pod: Pod,
     time: Duration,
     agent: PathBuf,
-    agent_file: AgentFile,
+    agent_file: Arc<AgentFile>,
 }
 
 impl Making {

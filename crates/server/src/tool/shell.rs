@@ -162,9 +162,10 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let asked = params.max_output_size;
     let command = call.echo(&params.command);
     let request = params.request(call.default_timeout());
-    let path = call.engine.directory_of(call.owner, &request).await;
+    let outcome = call.run(request.clone()).await.map_err(ToolError::NotRun)?;
+    let path = call.engine.directory_of(call.owner, request);
     let directory = call.echo(&path.display().to_string());
-    let outcome = match call.run(request).await.map_err(ToolError::NotRun)? {
+    let outcome = match outcome {
         CallOutcome::Ended(outcome) => outcome,
         CallOutcome::HandedOver(job) => {
             let reply = Reply { command, working_directory: directory, ..Reply::default() };
