@@ -212,4 +212,11 @@ fn what_a_pattern_allows_is_not_what_it_is_called() {
         let reply = place.run(&mut place.server(&[rule]), "./scripts/make");
         assert_eq!(reply["return_code"] == json!(0), runs, "{rule}: {reply}");
     }
+    // Nor does it need what a program of that name needs.
+    std::fs::write(&script, "#!/bin/sh\ngzip --version > /dev/null\n").unwrap();
+    std::fs::rename(&script, script.with_file_name("tar")).unwrap();
+    for (rule, runs) in [("./scripts/*", false), ("./scripts/tar", true)] {
+        let reply = place.run(&mut place.server(&[rule]), "./scripts/tar");
+        assert_eq!(reply["return_code"] == json!(0), runs, "{rule}: {reply}");
+    }
 }

@@ -246,10 +246,10 @@ fn a_program_that_greets_and_then_breaks_the_protocol_is_refused() {
 fn a_program_that_never_answers_is_given_up_and_ended() {
     let ground = Ground::new();
     let mark = mark();
-    let text = format!("export MARK={mark}; trap '' TERM; sleep 300; sleep 300");
+    let text = format!("export MARK={mark}; echo waiting >&2; trap '' TERM; sleep 300; sleep 300");
     let mut server = ground.server_of(&text, "start_time = 2");
     let said = complaint(&mut server);
-    assert!(said.contains("2 seconds") && said.contains("`start_time`"), "{said}");
+    assert!(said.contains("2 seconds: waiting; `start_time`"), "{said}");
     wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
     wait_until("nothing is left", || relays(&server).is_empty().then_some(()));
 }

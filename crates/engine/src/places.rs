@@ -50,7 +50,7 @@ impl PlaceKey {
 pub struct Places {
     slots: Mutex<HashMap<PlaceKey, Arc<PlaceSlot>>>,
     pub ready: ReadyPlaces,
-    /// Has a receiver for each process that leads to a place.
+    /// Has a receiver for each process that leads to a place, and for each place that is being made.
     children: watch::Sender<()>,
     /// Set when no more places are made.
     closing: SetOnce<()>,
@@ -104,7 +104,7 @@ impl Places {
         let _ = self.closing.set(());
     }
 
-    /// Waits until no process that leads to a place is left, nor of one that was given up.
+    /// Waits until no process that leads to a place is left, and no place is being made that was given up.
     pub async fn ended(&self) {
         let _ = tokio::time::timeout(CLOSE_TIME, self.children.closed()).await;
     }

@@ -11,8 +11,8 @@ use crate::kubernetes_error::KubernetesError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    #[error("it was not ready after {seconds} seconds; `start_time` sets how long to wait")]
-    Late { seconds: u64 },
+    #[error("it was not ready after {seconds} seconds{}; `start_time` sets how long to wait", with(.said))]
+    Late { seconds: u64, said: String },
     #[error("cannot start {program}: {error}; {advice}")]
     Program { program: String, error: io::Error, advice: &'static str },
     #[error("cannot read {}, which becomes the agent there", path.display())]

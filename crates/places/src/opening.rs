@@ -15,6 +15,6 @@ pub struct Opening<'a> {
     pub variables: &'a [(OsString, OsString)],
     pub limits: &'a Limits,
     pub working_directory: &'a Path,
-    /// Has a receiver for each process that leads to a place, until that has ended.
+    /// Has a receiver for each process that leads to a place, until that has ended, and for each that is being made.
     pub children: &'a watch::Sender<()>,
 }

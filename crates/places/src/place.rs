@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpz_agent::{FarLink, PlaceFacts};
+use mcpz_agent::{FarLink, PlaceFacts, StreamError};
+use tokio::time::{Instant, timeout_at};
 
 use crate::error::PlaceError;
 use crate::made::{Ending, Made};
@@ -94,24 +95,26 @@ impl Place {
 
     /// Makes the place, and connects to an agent in it.
     pub async fn open(&self, opening: &Opening<'_>) -> Result<Opened, PlaceError> {
-        let opened = tokio::time::timeout(self.start_time, self.make(opening)).await;
-        opened.unwrap_or(Err(PlaceError::Late { seconds: self.start_time.as_secs() }))
+        let late = |said| PlaceError::Late { seconds: self.start_time.as_secs(), said };
+        let deadline = Instant::now() + self.start_time;
+        let made = timeout_at(deadline, self.make(opening)).await;
+        let Made { stream, ending } = made.unwrap_or_else(|_| Err(late(String::new())))?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        match FarLink::connect(Box::into_pin(stream), left, self.beat).await {
+            Ok((link, facts)) => Ok(Opened { link, facts, ending }),
+            Err(StreamError::Late(_)) => Err(late(ending.end().await)),
+            Err(error) => Err(PlaceError::Stream { said: ending.end().await, error }),
+        }
     }
 
-    async fn make(&self, opening: &Opening<'_>) -> Result<Opened, PlaceError> {
+    async fn make(&self, opening: &Opening<'_>) -> Result<Made, PlaceError> {
         let agent = self.agent.as_deref().unwrap_or(opening.program);
-        let Made { stream, ending } = match &self.kind {
-            Kind::Process => Made::through(process::start(agent, opening)?)?,
-            Kind::Ssh(ssh) => Made::through(ssh.start(agent, opening).await?)?,
-            Kind::Slurm(slurm) => Made::through(slurm.start(agent, opening)?)?,
-            Kind::Container(container) => container.start(agent, opening).await?,
-            Kind::Kubernetes(kubernetes) => {
-                kubernetes.start(agent, self.start_time, opening).await?
-            }
-        };
-        match FarLink::connect(Box::into_pin(stream), self.start_time, self.beat).await {
-            Ok((link, facts)) => Ok(Opened { link, facts, ending }),
-            Err(error) => Err(PlaceError::Stream { said: ending.end().await, error }),
+        match &self.kind {
+            Kind::Process => Made::through(process::start(agent, opening)?),
+            Kind::Ssh(ssh) => Made::through(ssh.start(agent, opening).await?),
+            Kind::Slurm(slurm) => Made::through(slurm.start(agent, opening)?),
+            Kind::Container(container) => container.start(agent, opening).await,
+            Kind::Kubernetes(kubernetes) => kubernetes.start(agent, self.start_time, opening).await,
         }
     }
 

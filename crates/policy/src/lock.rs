@@ -100,11 +100,13 @@ impl Policy {
         let mut all: Vec<LockedProgram> = Vec::new();
         for NamedProgram { name, at, arguments } in named.iter().cloned() {
             let usual = match usual(base_name(&name)) {
-                MayRun::Anything if !at.is_spelled_out => MayRun::Only([].into()),
-                usual => usual,
+                MayRun::AsBefore => MayRun::AsBefore,
+                usual if at.is_spelled_out => usual,
+                _ => MayRun::Only([].into()),
             };
+            let is_git = at.is_spelled_out && program(base_name(&name)) == "git";
             let may_run = match &arguments {
-                Some(calls) if program(base_name(&name)) == "git" => self.git(calls, &mut all),
+                Some(calls) if is_git => self.git(calls, &mut all),
                 _ => self.extended(usual, |pattern| match pattern.contains('/') {
                     true => at.told.iter().any(|it| it == pattern),
                     false => is_about(pattern, &name),

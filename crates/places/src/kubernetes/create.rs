@@ -61,8 +61,15 @@ pub async fn make(
         agent: agent.to_owned(),
         agent_file,
     };
-    // In a task of its own, which goes on when nobody waits any longer: what was created must be removed.
-    let made = tokio::spawn(making.make()).await;
+    // In a task of its own, which goes on when nobody waits any longer: what was created must be removed. The
+    // server does not end before it.
+    let alive = opening.children.subscribe();
+    let made = tokio::spawn(async move {
+        let made = making.make().await;
+        drop(alive);
+        made
+    });
+    let made = made.await;
     made.map_err(|_| io::Error::from(io::ErrorKind::Interrupted))?
 }
 
