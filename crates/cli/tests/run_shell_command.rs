@@ -171,6 +171,15 @@ fn restricted(settings: &str, cases: &[(&str, bool)]) {
 }
 
 #[test]
+fn what_it_tells_scripts_is_no_reason_to_refuse_a_command() {
+    for rule in ["ls*", "ls,npm run lint"] {
+        let mut server = start(&["--allow", rule]);
+        let result = run(&mut server, json!({"command": "ls -d /", "is_background": false}));
+        assert_eq!(result["structuredContent"]["stdout"], "/\n", "{rule}: {result}");
+    }
+}
+
+#[test]
 fn allow_only_certain_command_prefixes() {
     restricted(
         r#"{"coreTools": ["run_shell_command(git)", "run_shell_command(npm)"]}"#,

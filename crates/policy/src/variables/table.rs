@@ -61,7 +61,7 @@ pub const SOURCES: Names = Names(
 );
 
 /// Variables by which makefiles and scripts are told what to show.
-pub const SWITCHES: Names = Names("COLOR DEBUG QUIET V VERBOSE");
+pub const SWITCHES: Names = Names("COLOR DEBUG QUIET QWEN_CODE V VERBOSE");
 
 /// Options for programs in Java.
 pub const JAVA_OPTIONS: Names = Names("MAVEN_OPTS GRADLE_OPTS JAVA_OPTS SBT_OPTS");
