@@ -183,7 +183,7 @@ fn lock(folder: &Path, path: &Path) -> io::Result<Option<FileLock>> {
     let patience = Instant::now() + LOCK_TIMEOUT;
     loop {
         let Some(file) = open(path)?.map(Arc::new) else {
-            // Whoever rotates it is about to make the next one, unless it was killed.
+            // The writer that rotates it is about to make the next one, unless it was killed.
             if files::numbers(folder)?.is_empty() || Instant::now() > patience {
                 return Ok(None);
             }

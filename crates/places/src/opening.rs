@@ -1,6 +1,7 @@
 //! What a place is made with.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 
 use mcpz_agent::Limits;
@@ -17,4 +18,21 @@ pub struct Opening<'a> {
     pub working_directory: &'a Path,
     /// Has a receiver for each process that leads to a place, until that has ended, and for each that is being made.
     pub children: &'a watch::Sender<()>,
+}
+
+impl Opening<'_> {
+    /// Makes something in a task of its own, which goes on when nobody waits any longer. The server does not end before
+    /// it.
+    pub async fn finish<T: Send + 'static>(
+        &self,
+        making: impl Future<Output = T> + Send + 'static,
+    ) -> io::Result<T> {
+        let alive = self.children.subscribe();
+        let made = tokio::spawn(async move {
+            let made = making.await;
+            drop(alive);
+            made
+        });
+        made.await.map_err(|_| io::ErrorKind::Interrupted.into())
+    }
 }

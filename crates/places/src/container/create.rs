@@ -60,16 +60,8 @@ pub async fn start(
         agent_path: AgentPath::new(container),
         agent_file,
     };
-    // In a task of its own, which goes on when nobody waits any longer: what was created must be started, so that it
-    // ends with its stream, or be removed. The end of the server waits for it.
-    let alive = opening.children.subscribe();
-    let made = tokio::spawn(async move {
-        let made = making.make().await;
-        drop(alive);
-        made
-    });
-    let made = made.await;
-    made.map_err(|_| std::io::Error::from(std::io::ErrorKind::Interrupted))?.map_err(Into::into)
+    // What was created must be started, so that it ends with its stream, or be removed.
+    Ok(opening.finish(making.make()).await??)
 }
 
 /// Has the engine get an image, if it may.

@@ -1,6 +1,5 @@
 //! Makes a pod, or uses one that runs, and starts the agent in it.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,16 +60,8 @@ pub async fn make(
         agent: agent.to_owned(),
         agent_file,
     };
-    // In a task of its own, which goes on when nobody waits any longer: what was created must be removed. The
-    // server does not end before it.
-    let alive = opening.children.subscribe();
-    let made = tokio::spawn(async move {
-        let made = making.make().await;
-        drop(alive);
-        made
-    });
-    let made = made.await;
-    made.map_err(|_| io::Error::from(io::ErrorKind::Interrupted))?
+    // What was created must be removed.
+    opening.finish(making.make()).await?
 }
 
 /// All it takes to make one pod.

@@ -60,7 +60,7 @@ pub const SOURCES: Names = Names(
      uv_index_url",
 );
 
-/// Variables by which makefiles and scripts are told what to show.
+/// Variables by which makefiles and scripts are told what to show, or who runs them.
 pub const SWITCHES: Names = Names("COLOR DEBUG QUIET QWEN_CODE V VERBOSE");
 
 /// Options for programs in Java.
