@@ -6,6 +6,7 @@ mod support;
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::{Server, mark, survivors, wait_until};
@@ -190,6 +191,23 @@ fn a_shell_that_cannot_be_interrupted_is_ended() {
     assert_eq!(told["timed_out"], true);
     assert!(told["message"].as_str().unwrap().contains("this command ended the session"), "{told}");
     assert_eq!(say(&mut server, "echo fine")["output"], "fine\n");
+}
+
+#[test]
+fn a_shell_that_reports_late_after_a_timeout_is_not_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let slow = folder.path().join("slow");
+    assert!(Command::new("mkfifo").arg(&slow).status().unwrap().success());
+    let mut server = Server::start(&[]);
+    say(&mut server, "x=kept");
+    let command = format!("sleep 300; read line < '{}'", slow.display());
+    let call = server.start_call(json!({"command": command, "session": "work", "timeout": 0.2}));
+    // The shell opens it once its `sleep` has been ended, and reports only after what follows.
+    let held = std::fs::OpenOptions::new().write(true).open(&slow).unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    drop(held);
+    assert_eq!(server.answer(call)["result"]["structuredContent"]["timed_out"], true);
+    assert_eq!(say(&mut server, "echo $x")["output"], "kept\n");
 }
 
 #[test]

@@ -185,7 +185,8 @@ impl Conversation {
     /// This includes what the command has put in the background, even if it is no longer below the shell. What was
     /// there before is left alone, with everything below it.
     async fn interrupt(&mut self, session: &Session, before: Option<&[Identity]>) -> Report {
-        session.signal_since(Signal::TERM.as_raw(), before).await;
+        // A shell whose command was ended reports, if only in a moment. One that is busy itself has started nothing.
+        let mut awaits = session.signal_since(Signal::TERM.as_raw(), before).await;
         let grace = Instant::now() + GRACE;
         let mut report = timeout_at(grace, self.end(session)).await.ok();
         while report.is_some() && Instant::now() < grace && session.signal_since(0, before).await {
@@ -194,13 +195,14 @@ impl Conversation {
         let until = Instant::now() + KILL_TIMEOUT;
         loop {
             let killed = session.signal_since(Signal::KILL.as_raw(), before).await;
-            let waits = killed && Instant::now() < until;
+            awaits |= killed;
+            let late = Instant::now() >= until;
             match report {
-                Some(report) if !waits || matches!(report, Report::ShellEnded) => return report,
-                // A shell that is busy itself has started nothing to kill.
-                None if !waits => return session.end().await,
+                Some(Report::ShellEnded) => return Report::ShellEnded,
+                Some(report) if late || !killed => return report,
                 // Whatever was killed needs a moment to be gone.
                 Some(_) => sleep(KILL_INTERVAL).await,
+                None if late || !awaits => return session.end().await,
                 None => report = timeout(KILL_INTERVAL, self.end(session)).await.ok(),
             }
         }
