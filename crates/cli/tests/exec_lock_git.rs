@@ -129,3 +129,17 @@ fn and_none_runs_another() {
         repository.git("work", &format!("config --unset {key}"));
     }
 }
+
+#[test]
+fn what_only_shows_something_pushes_nothing() {
+    let repository = Repository::new();
+    let mut server = repository.server("git status");
+    let clean = "git send-pack ../origin.git HEAD:refs/heads/pwned";
+    repository.git("work", &format!("config filter.x.clean {clean:?}"));
+    std::fs::write(repository.folder().join("work/.gitattributes"), "* filter=x\n").unwrap();
+    // As long as before, so that git has to look inside.
+    std::fs::write(repository.folder().join("work/a"), "two\n").unwrap();
+    let reply = server.run("git status");
+    assert_eq!(repository.git("origin.git", "branch --list pwned"), "", "{reply}");
+    assert_ne!(warnings(&reply), "", "{reply}");
+}

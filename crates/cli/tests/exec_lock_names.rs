@@ -219,4 +219,14 @@ fn what_a_pattern_allows_is_not_what_it_is_called() {
         let reply = place.run(&mut place.server(&[rule]), "./scripts/tar");
         assert_eq!(reply["return_code"] == json!(0), runs, "{rule}: {reply}");
     }
+    // Nor what a table allows to a program of that name.
+    let folder = place.own.path();
+    for (program, runs) in [("tar", false), ("./scripts/tar", true)] {
+        let settings = format!(
+            "[shell_tool]\nworking_dir = {folder:?}\n[policy]\nallow = [\"./scripts/*\"]\n\
+             [[policy.runs]]\nprogram = {program:?}\nmay_run = [\"gzip\"]\n"
+        );
+        let reply = place.run(&mut audit::start(&place.state, &settings), "./scripts/tar");
+        assert_eq!(reply["return_code"] == json!(0), runs, "{program}: {reply}");
+    }
 }

@@ -109,7 +109,7 @@ impl Policy {
                 Some(calls) if is_git => self.git(calls, &mut all),
                 _ => self.extended(usual, |pattern| match pattern.contains('/') {
                     true => at.told.iter().any(|it| it == pattern),
-                    false => is_about(pattern, &name),
+                    false => at.is_spelled_out && is_about(pattern, &name),
                 }),
             };
             all.push(LockedProgram { name, files: at.files, named: true, arguments, may_run });

@@ -152,14 +152,6 @@ impl Rule {
         matches!(&self.kind, Kind::Words { rest, .. } if rest.last().is_some_and(|last| last == "*"))
     }
 
-    /// Whether it may be about several programs: a regular expression, or a name with a `*`.
-    pub fn has_many_programs(&self) -> bool {
-        match &self.kind {
-            Kind::Words { name, .. } => name.contains('*') && !self.is_about_variables(),
-            Kind::Regex(_) => true,
-        }
-    }
-
     /// Whether it names options of a program, such as `rm -rf`.
     pub fn is_about_options(&self) -> bool {
         matches!(&self.kind, Kind::Words { rest, .. } if rest.iter().any(|word| word.starts_with('-')))

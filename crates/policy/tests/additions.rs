@@ -235,6 +235,12 @@ fn variables_for_such_programs_are_switches() {
             ],
         );
     }
+    // What a pattern of paths allows runs nothing else, and a whole program does as it is told anyway.
+    for rule in ["ls*", "./scripts/*", "./scripts/* log", "/usr/bin/*"] {
+        let policy = allow(&format!("{rule},ls"));
+        all_allowed(&policy, &["RETRIES=3 ls", "DATABASE_URL=postgres://db/x ls"]);
+        all_denied(&policy, &["PAGER=pwned ls", "SOME=thing ls"]);
+    }
     let sources = ["npm_config_registry=http://x/ true", "PIP_INDEX_URL=http://x/ true"];
     all_denied(&allow("npx cowsay,pip download"), &sources);
     all_allowed(&deny("rm"), &sources);

@@ -38,10 +38,12 @@ impl Judge<'_> {
 
     /// Whether rules allow a program that runs what it is told, but only with certain arguments.
     fn limits_runners(&self) -> bool {
-        let limits = |rule: &Rule| {
-            rule.has_many_programs() && !rule.is_everything()
-                || rule.program().is_some_and(additions::matter_to)
-                    && rule.whole_program().is_none()
+        let limits = |rule: &Rule| match rule.program() {
+            None => true,
+            Some(_) if rule.whole_program().is_some() => false,
+            // Behind such a path is nothing that may run others.
+            Some(program) if program.contains('*') => rule.path().is_none(),
+            Some(program) => additions::matter_to(program),
         };
         // What may run anything by the settings may run such a program.
         let runs_all = |runs: &Runs| runs.may_run.iter().any(|pattern| pattern == "*");

@@ -31,13 +31,14 @@ const FOR_ALL: &str = "
     diff-tree, fetch-pack, fmt-merge-msg, for-each-ref, fsmonitor--daemon start, gc, grep, hash-object, index-pack,
     log, ls-files, ls-tree, maintenance run, merge-base, merge-file, merge-index, merge-one-file, merge-tree,
     multi-pack-index, name-rev, notes copy, pack-objects, pack-refs, patch-id, prune, prune-packed, range-diff,
-    read-tree, receive-pack, reflog expire, repack, rerere gc, rev-list, rev-parse, send-pack, shortlog, show,
+    read-tree, reflog expire, repack, rerere gc, rev-list, rev-parse, shortlog, show,
     show-branch, show-index, show-ref, status, stripspace, submodule--helper, unpack-file, unpack-objects,
     update-index, update-server-info, upload-pack, var, verify-commit, verify-pack, verify-tag, version,
     worktree prune, write-tree, sh-i18n--envsubst, --exec-path, --version, --no-pager show, --git-dir=* for-each-ref";
 
 /// Commands, and the ones that git runs for them besides.
 const FOR_ONE: &[(Names, &[&str])] = &[
+    (Names("push"), &["send-pack", "receive-pack"]),
     (Names("pull"), &["fetch", "merge", "rebase"]),
     (Names("fetch remote"), &["fetch"]),
     (Names("clone"), &["submodule", "clone", "checkout", "sparse-checkout"]),
