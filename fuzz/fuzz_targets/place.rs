@@ -4,5 +4,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    assert!(!mcpz_agent::play_place(bytes).is_empty());
+    assert!(!mcpz_agent::play_place(bytes).0.is_empty());
 });

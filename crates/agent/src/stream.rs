@@ -8,11 +8,11 @@
 //! the same code everywhere.
 //!
 //!     codec.rs     frames, and the messages in them
-//!     incoming.rs  what has arrived
+//!     incoming.rs  what has arrived; backlog.rs how much of it waits to be taken
 //!     outgoing.rs  what is to be sent, with room for what runs print
 //!     exchange.rs  reads, writes and beats
 //!     pipes.rs     the pipes of a run, one end here, the other there
-//!     far.rs       the server's end; runs.rs what it knows of all runs, far_run.rs one of them
+//!     far.rs       the server's end: what it knows of all runs; far_link.rs its caller, far_run.rs one run
 //!     relay.rs     the place's end, relayed.rs one run there
 //!
 //! # What the two ends rely on
@@ -26,9 +26,11 @@
 //! - The other end may be hostile. What does not decode, has not been announced or has no credit ends the stream, and
 //!   no number from the other side is ever used as a process, a path or a length without a check.
 
+mod backlog;
 mod codec;
 mod exchange;
 mod far;
+mod far_link;
 mod far_run;
 mod incoming;
 mod outgoing;
@@ -37,11 +39,10 @@ mod pipes;
 mod played;
 mod relay;
 mod relayed;
-mod runs;
 
 pub use codec::PlaceFacts;
 pub use exchange::Broken;
-pub use far::{FarLink, StreamError};
+pub use far_link::{FarLink, StreamError};
 pub use far_run::FarProcess;
 #[cfg(fuzzing)]
 pub use played::play as play_place;

@@ -131,6 +131,17 @@ pub enum RunEvent {
     Lost,
 }
 
+impl RunEvent {
+    /// Whether nothing comes after it.
+    pub fn is_last(&self) -> bool {
+        match self {
+            Self::Started { .. } | Self::Answered(_) => false,
+            Self::Exited { gone, .. } => *gone,
+            Self::Failed(_) | Self::Gone { .. } | Self::Lost | Self::NotStarted => true,
+        }
+    }
+}
+
 /// Which pipes a program has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedPipes {

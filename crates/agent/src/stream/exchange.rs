@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::backlog::Backlog;
 use super::codec::{CodecError, Frame};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
@@ -26,6 +27,8 @@ pub enum Broken {
     Failed(#[source] io::Error),
     #[error("nothing was heard for {0:?}")]
     Silent(Duration),
+    #[error("the other end does not read what it is sent")]
+    Unread,
     #[error("the other end sent something invalid")]
     Garbage(#[from] CodecError),
     #[error("the other end broke the protocol")]
@@ -35,6 +38,7 @@ pub enum Broken {
 /// Handles every frame that arrives until `handle` breaks off, and sends what is to be sent.
 pub async fn exchange<In, Out, R, W>(
     incoming: &mut Incoming<R>,
+    backlog: &Backlog,
     outgoing: &Outgoing,
     writer: &mut W,
     (beat, message): (Duration, Out),
@@ -59,7 +63,7 @@ where
             }
         }
         tokio::select! {
-            filled = incoming.fill() => match filled {
+            filled = async { backlog.room().await; incoming.fill().await } => match filled {
                 Ok(true) => heard = Instant::now(),
                 Ok(false) => return Err(Broken::Closed),
                 Err(error) => return Err(Broken::Failed(error)),
@@ -71,7 +75,11 @@ where
                 if silence > beat * PATIENCE && Instant::now().duration_since(now) < beat {
                     return Err(Broken::Silent(silence));
                 }
-                if !outgoing.was_active() {
+                incoming.relax();
+                if outgoing.is_stuck() {
+                    return Err(Broken::Unread);
+                }
+                if outgoing.relax() {
                     outgoing.message(message.clone())?;
                 }
             }

@@ -1,205 +1,175 @@
-//! The server's end of a stream.
-//!
-//!     FarLink ─ Spawn ─▶ stream            stream ─▶ Far ─ Order ─▶ FarRun ─ ProcessEvent ─▶ FarProcess
-//!                                                                      ╚═ pipes ═ engine
+//! The server's end of a stream: what it knows of the runs in a place, and where what arrives for them goes.
 
-use std::ffi::OsString;
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::sync::{mpsc, oneshot, watch};
 
-use super::codec::{Frame, FromPlace, MAGIC, PlaceFacts, ToPlace, VERSIONS};
-use super::exchange::{Broken, PATIENCE, exchange};
-use super::far_run::{FarProcess, FarRun};
-use super::incoming::Incoming;
-use super::pipes::Violation;
-use super::runs::Far;
-use crate::error::LinkError;
-use crate::frame::FrameError;
-use crate::limits::Limits;
-use crate::lookup::{Found, Lookup};
-use crate::spawn_frame::{SpawnFrame, Unsent};
+use super::backlog::{Backlog, Waiting};
+use super::codec::{Frame, FromPlace, RunEvent, RunRequest};
+use super::exchange::Broken;
+use super::outgoing::Outgoing;
+use super::pipes::{Arrival, Violation};
+use crate::lookup::Found;
 
-/// How long a place may take to end everything when it is asked to.
-const CLOSE_TIME: Duration = Duration::from_secs(10);
-
-/// How long a relay may take to end all runs.
-const ENDING_TIME: Duration = Duration::from_secs(5);
-
-/// How long it may take to find something out about the files there.
-const LOOK_TIME: Duration = Duration::from_secs(5);
-
-/// How much of what a place printed instead of a greeting is shown.
-const SHOWN_JUNK: usize = 500;
-
-/// Why a place does not serve.
-#[derive(Debug, thiserror::Error)]
-pub enum StreamError {
-    #[error("it did not greet within {0:?}")]
-    Late(Duration),
-    #[error("it ended without a greeting{}", but_printed(.printed))]
-    NoGreeting { printed: String },
-    #[error("it does not greet{}", but_printed(.printed))]
-    NotAnAgent { printed: String },
-    #[error("its agent is of another version ({theirs:?} instead of {VERSIONS:?})")]
-    Version { theirs: (u16, u16) },
-    #[error(transparent)]
-    Broken(#[from] Broken),
+/// What a run's task gets: from the place, or from the engine.
+pub enum Order {
+    Arrived(Arrival),
+    Event(RunEvent),
+    Request(RunRequest),
+    /// The engine is not interested any more.
+    Drop,
 }
 
-fn but_printed(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!(", but printed: {text}") }
+/// Orders for a run. Those from the place count as its backlog until they are taken.
+pub type Orders = mpsc::UnboundedSender<(Order, Option<Waiting>)>;
+
+#[derive(Default)]
+pub struct Far {
+    pub outgoing: Arc<Outgoing>,
+    pub backlog: Arc<Backlog>,
+    state: Mutex<State>,
+    /// Why the stream has ended, once it has.
+    ended: watch::Sender<Option<Arc<str>>>,
 }
 
-/// A connection to an agent in a place. Clones share it.
-#[derive(Clone)]
-pub struct FarLink {
-    far: Arc<Far>,
-    beat: Duration,
+#[derive(Default)]
+struct State {
+    runs: HashMap<u64, Orders>,
+    lookups: HashMap<u64, oneshot::Sender<Found>>,
+    /// The number of the last run or lookup.
+    last: u64,
+    closed: bool,
+    /// Whether we want the stream to end.
+    leaving: bool,
 }
 
-impl FarLink {
-    /// Greets a relay, and serves the stream from then on. The place must greet within this time, and say something
-    /// at every beat.
-    pub async fn connect<S>(
-        stream: S,
-        patience: Duration,
-        beat: Duration,
-    ) -> Result<(Self, PlaceFacts), StreamError>
-    where
-        S: AsyncRead + AsyncWrite + Send + 'static,
-    {
-        let (reader, mut writer) = tokio::io::split(stream);
-        let mut incoming = Incoming::new(reader);
-        let greeted = timeout(patience, greet(&mut incoming, &mut writer, beat)).await;
-        let facts = greeted.map_err(|_| StreamError::Late(patience)).flatten()?;
-        let far = Arc::<Far>::default();
-        let served = far.clone();
-        tokio::spawn(async move {
-            let beat = (beat, ToPlace::Beat);
-            let handle = |frame: Frame<'_, FromPlace>| served.handle(frame);
-            let ended = exchange(&mut incoming, &served.outgoing, &mut writer, beat, handle).await;
-            served.end(ended);
-        });
-        Ok((Self { far, beat }, facts))
+impl State {
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
     }
+}
 
-    /// Sets what commands start with. Must precede the first of them.
-    pub fn prepare(&self, variables: Vec<(OsString, OsString)>, limits: Limits) {
-        let _ = self.far.outgoing.message(ToPlace::Start { variables, limits });
-    }
-
-    /// Has a program started for an owner.
-    pub fn send(&self, owner: u64, frame: SpawnFrame) -> Result<FarProcess, Unsent> {
-        let (orders, received) = mpsc::unbounded_channel();
-        let Some(run) = self.far.add_run(orders.clone()) else {
-            return Err(Unsent { error: LinkError::Gone, frame });
-        };
-        let (events, happening) = mpsc::unbounded_channel();
-        let (request, length) = (frame.bytes.clone(), frame.bytes.len());
-        if self.far.outgoing.message(ToPlace::Spawn { run, owner, request }).is_err() {
-            self.far.forget(run);
-            return Err(Unsent { error: LinkError::TooLong(FrameError::TooLong(length)), frame });
+impl Far {
+    /// Adds a run that gets these orders. `None` if no more are taken.
+    pub fn add_run(&self, orders: Orders) -> Option<u64> {
+        let mut state = self.lock();
+        if state.closed || state.leaving {
+            return None;
         }
-        FarRun::start(run, self.far.clone(), received, events);
-        Ok(FarProcess::new(self.far.clone(), happening, orders, frame))
+        let run = state.next();
+        state.runs.insert(run, orders);
+        Some(run)
     }
 
-    /// Whether it takes no more runs.
-    pub fn is_closed(&self) -> bool {
-        !self.far.takes_runs()
+    /// Adds a lookup whose answer goes here. `None` if there will be none.
+    pub fn add_lookup(&self, caller: oneshot::Sender<Found>) -> Option<u64> {
+        let mut state = self.lock();
+        if state.closed {
+            return None;
+        }
+        let id = state.next();
+        state.lookups.insert(id, caller);
+        Some(id)
     }
 
-    /// Why the stream ended, if it has.
-    pub fn why_ended(&self) -> Option<Arc<str>> {
-        self.far.why_ended().borrow().clone()
+    /// From now on the stream is to end. Returns whether that is new.
+    pub fn leave(&self) -> bool {
+        !std::mem::replace(&mut self.lock().leaving, true)
     }
 
-    /// Whether it is us who want the stream to end.
     pub fn is_leaving(&self) -> bool {
-        self.far.is_leaving()
+        self.lock().leaving
     }
 
-    /// Within which time everything in a place ends whose server it cannot hear any more.
-    pub fn ends_within(&self) -> Duration {
-        self.beat * PATIENCE + ENDING_TIME
+    pub fn takes_runs(&self) -> bool {
+        let state = self.lock();
+        !state.closed && !state.leaving
     }
 
-    /// Completes when the stream has ended.
-    pub async fn ended(&self) {
-        let _ = self.far.why_ended().wait_for(Option::is_some).await;
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
     }
 
-    /// Asks about the files of the place. `None` if it cannot be asked.
-    pub async fn look(&self, lookup: Lookup) -> Option<Found> {
-        let (caller, found) = oneshot::channel();
-        let id = self.far.add_lookup(caller)?;
-        self.far.outgoing.message(ToPlace::Look { id, lookup }).ok()?;
-        timeout(LOOK_TIME, found).await.ok()?.ok()
+    /// Why the stream has ended, once it has.
+    pub fn why_ended(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.ended.subscribe()
     }
 
-    /// Ends everything in the place, without waiting.
-    pub fn hang_up(&self) {
-        if self.far.leave() {
-            let _ = self.far.outgoing.message(ToPlace::Bye);
-        }
+    pub fn forget_lookup(&self, id: u64) {
+        self.lock().lookups.remove(&id);
     }
 
-    /// Ends everything in the place, and waits until it has.
-    pub async fn close(&self) {
-        self.hang_up();
-        if timeout(CLOSE_TIME, self.ended()).await.is_err() {
-            self.far.end(Err(Broken::Closed));
-        }
+    pub fn forget(&self, run: u64) {
+        self.lock().runs.remove(&run);
     }
-}
 
-/// Exchanges greetings.
-async fn greet<R, W>(
-    incoming: &mut Incoming<R>,
-    writer: &mut W,
-    beat: Duration,
-) -> Result<PlaceFacts, StreamError>
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
-    let mut hello = MAGIC.to_vec();
-    let message: Frame<'_, ToPlace> = Frame::Message(ToPlace::Hello { version: VERSIONS, beat });
-    message.encode(&mut hello).map_err(Broken::from)?;
-    // If it has ended already, what it printed tells why.
-    let _ = writer.write_all(&hello).await;
-    let _ = writer.flush().await;
-    incoming.skip_junk().await.map_err(|(source, junk)| {
-        let text = String::from_utf8_lossy(&junk[junk.len().saturating_sub(SHOWN_JUNK)..]);
-        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let printed = lines.join("; ");
-        match source.kind() {
-            io::ErrorKind::InvalidData => StreamError::NotAnAgent { printed },
-            // It did not read our greeting either.
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
-                StreamError::NoGreeting { printed }
+    pub fn handle(&self, frame: Frame<'_, FromPlace>) -> Result<ControlFlow<()>, Broken> {
+        let message = match Arrival::of(frame) {
+            Ok((run, arrival)) => {
+                self.order(run, Order::Arrived(arrival))?;
+                return Ok(ControlFlow::Continue(()));
             }
-            _ => Broken::Failed(source).into(),
-        }
-    })?;
-    loop {
-        match incoming.next::<FromPlace>().map_err(Broken::from)? {
-            Some(Frame::Message(FromPlace::Hello { version: VERSIONS, facts })) => {
-                return Ok(facts);
+            Err(message) => message,
+        };
+        match message {
+            FromPlace::Run { run, event } => self.order(run, Order::Event(event))?,
+            FromPlace::Found { id, found } => {
+                if let Some(caller) = self.lock().lookups.remove(&id) {
+                    let _ = caller.send(found);
+                }
             }
-            Some(Frame::Message(FromPlace::Hello { version, .. })) => {
-                return Err(StreamError::Version { theirs: version });
-            }
-            Some(_) => return Err(Broken::from(Violation("it did not greet first")).into()),
-            None => match incoming.fill().await.map_err(Broken::Failed)? {
-                true => {}
-                false => return Err(Broken::Closed.into()),
-            },
+            FromPlace::Hello { .. } => return Err(Violation("it greeted twice").into()),
+            FromPlace::Beat => {}
+            FromPlace::Bye => return Ok(ControlFlow::Break(())),
         }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Passes something on to a run, unless that has ended.
+    fn order(&self, run: u64, order: Order) -> Result<(), Violation> {
+        let state = self.lock();
+        if run > state.last {
+            return Err(Violation("it speaks of a run that was never started"));
+        }
+        if let Some(orders) = state.runs.get(&run) {
+            let _ = orders.send((order, Some(self.backlog.add())));
+        }
+        Ok(())
+    }
+
+    /// Gives the place up: what it sends cannot be trusted.
+    pub fn give_up(&self, violation: Violation) {
+        self.end(Err(violation.into()));
+    }
+
+    /// Ends all runs, which are lost, unless the stream was to end.
+    pub fn end(&self, ended: Result<(), Broken>) {
+        let runs = {
+            let mut state = self.lock();
+            state.closed = true;
+            state.lookups.clear();
+            std::mem::take(&mut state.runs)
+        };
+        self.outgoing.close();
+        // Before the runs learn of it: they tell why.
+        self.ended.send_if_modified(|why| {
+            let reason = ended.map_or_else(
+                |error| mcpz_runtime::with_causes(&error),
+                |()| "it was closed".to_owned(),
+            );
+            why.get_or_insert(reason.into());
+            true
+        });
+        for orders in runs.into_values() {
+            let _ = orders.send((Order::Event(RunEvent::Lost), None));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

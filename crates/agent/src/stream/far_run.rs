@@ -13,9 +13,10 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::sync::mpsc;
 
+use super::backlog::Waiting;
 use super::codec::{REPLIES, RunEvent, RunRequest, STDERR, STDIN, STDOUT, StartedPipes, ToPlace};
+use super::far::{Far, Order, Orders};
 use super::pipes::{Pipes, Position, Violation};
-use super::runs::{Far, Order};
 use crate::frame::{Failure, Stage};
 use crate::inspect::Question;
 use crate::process_event::{ProcessEvent, Started};
@@ -25,7 +26,7 @@ use crate::spawn_frame::SpawnFrame;
 pub struct FarProcess {
     far: Arc<Far>,
     events: mpsc::UnboundedReceiver<ProcessEvent>,
-    orders: mpsc::UnboundedSender<Order>,
+    orders: Orders,
     /// The request that starts the run, until the place has reported something.
     frame: Option<SpawnFrame>,
     over: bool,
@@ -35,7 +36,7 @@ impl FarProcess {
     pub(super) fn new(
         far: Arc<Far>,
         events: mpsc::UnboundedReceiver<ProcessEvent>,
-        orders: mpsc::UnboundedSender<Order>,
+        orders: Orders,
         frame: SpawnFrame,
     ) -> Self {
         Self { far, events, orders, frame: Some(frame), over: false }
@@ -78,13 +79,13 @@ impl FarProcess {
     }
 
     fn request(&self, request: RunRequest) {
-        let _ = self.orders.send(Order::Request(request));
+        let _ = self.orders.send((Order::Request(request), None));
     }
 }
 
 impl Drop for FarProcess {
     fn drop(&mut self) {
-        let _ = self.orders.send(Order::Drop);
+        let _ = self.orders.send((Order::Drop, None));
     }
 }
 
@@ -97,6 +98,11 @@ pub struct FarRun {
     /// Events that wait until what arrived before them is written.
     held: VecDeque<(Position, RunEvent)>,
     has_started: bool,
+    has_exited: bool,
+    /// Whether its last event has come.
+    is_over: bool,
+    /// How many questions are open.
+    asked: usize,
 }
 
 /// What becomes of a task after an order.
@@ -112,20 +118,30 @@ impl FarRun {
     pub(super) fn start(
         run: u64,
         far: Arc<Far>,
-        orders: mpsc::UnboundedReceiver<Order>,
+        orders: mpsc::UnboundedReceiver<(Order, Option<Waiting>)>,
         events: mpsc::UnboundedSender<ProcessEvent>,
     ) {
         let pipes = Pipes::new(run, far.outgoing.clone());
-        let task = Self { run, far, pipes, events, held: VecDeque::new(), has_started: false };
+        let task = Self {
+            run,
+            far,
+            pipes,
+            events,
+            held: VecDeque::new(),
+            has_started: false,
+            has_exited: false,
+            is_over: false,
+            asked: 0,
+        };
         tokio::spawn(task.serve(orders));
     }
 
-    async fn serve(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
+    async fn serve(mut self, mut orders: mpsc::UnboundedReceiver<(Order, Option<Waiting>)>) {
         loop {
             let next = tokio::select! {
                 biased;
                 order = orders.recv() => match order {
-                    Some(order) => self.obey(order).unwrap_or_else(|violation| {
+                    Some((order, _waiting)) => self.obey(order).unwrap_or_else(|violation| {
                         self.far.give_up(violation);
                         Next::Continue
                     }),
@@ -148,9 +164,7 @@ impl FarRun {
 
     fn obey(&mut self, order: Order) -> Result<Next, Violation> {
         match order {
-            Order::Data(pipe, bytes) => self.pipes.receive(pipe, bytes)?,
-            Order::End(pipe) => self.pipes.receive_end(pipe),
-            Order::Credit(pipe, bytes) => self.pipes.receive_credit(pipe, bytes)?,
+            Order::Arrived(arrival) => self.pipes.take(arrival)?,
             Order::Event(RunEvent::NotStarted) => return Ok(Next::Over),
             Order::Event(RunEvent::Started { .. })
                 if std::mem::replace(&mut self.has_started, true) =>
@@ -165,16 +179,37 @@ impl FarRun {
                     return Ok(Next::Dropped);
                 }
             },
-            Order::Event(event) => self.held.push_back((self.pipes.position(), event)),
+            Order::Event(_) if self.is_over => {}
+            Order::Event(event) => {
+                self.check(&event)?;
+                self.is_over = event.is_last();
+                self.held.push_back((self.pipes.position(), event));
+            }
             Order::Request(request) => {
                 // What was written before the request arrives before it.
                 self.pipes.begin_drain();
                 self.pipes.drain();
+                self.asked += usize::from(matches!(request, RunRequest::Ask(_)));
                 let _ = self.far.outgoing.message(ToPlace::Run { run: self.run, request });
             }
             Order::Drop => return Ok(Next::Dropped),
         }
         Ok(Next::Continue)
+    }
+
+    /// Nothing ends twice, and there is one answer to a question.
+    fn check(&mut self, event: &RunEvent) -> Result<(), Violation> {
+        match event {
+            RunEvent::Exited { .. } if std::mem::replace(&mut self.has_exited, true) => {
+                Err(Violation("a program exited twice"))
+            }
+            RunEvent::Answered(_) => {
+                let left = self.asked.checked_sub(1);
+                self.asked = left.ok_or(Violation("it answered what nobody asked"))?;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Passes on the events whose turn it is. True after the last one.
@@ -184,15 +219,14 @@ impl FarRun {
                 return false;
             }
             let Some((_, event)) = self.held.pop_front() else { return false };
-            let (event, is_last) = match event {
-                RunEvent::Exited { exit, gone } => (ProcessEvent::Exited { exit, gone }, gone),
-                RunEvent::Gone { survivors, limit } => {
-                    (ProcessEvent::Gone { survivors, limit }, true)
-                }
-                RunEvent::Answered(answer) => (ProcessEvent::Answered(answer), false),
-                RunEvent::Failed(failure) => (ProcessEvent::Failed(failure), true),
+            let is_last = event.is_last();
+            let event = match event {
+                RunEvent::Exited { exit, gone } => ProcessEvent::Exited { exit, gone },
+                RunEvent::Gone { survivors, limit } => ProcessEvent::Gone { survivors, limit },
+                RunEvent::Answered(answer) => ProcessEvent::Answered(answer),
+                RunEvent::Failed(failure) => ProcessEvent::Failed(failure),
                 RunEvent::Lost | RunEvent::NotStarted | RunEvent::Started { .. } => {
-                    (ProcessEvent::Lost, true)
+                    ProcessEvent::Lost
                 }
             };
             let _ = self.events.send(event);

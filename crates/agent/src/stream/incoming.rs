@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::codec::{CodecError, Decoded, Frame, MAGIC, decode};
 
-/// The room for a read while little arrives.
+/// The least room for a read, and all that is kept while little arrives.
 const SMALL: usize = 4 << 10;
 
 /// The room for a read while much arrives.
@@ -24,11 +24,13 @@ pub struct Incoming<R> {
     end: usize,
     /// How many bytes the next frame has, as far as that is known.
     needed: usize,
+    /// How many bytes have arrived since the last [`Incoming::relax`].
+    arrived: usize,
 }
 
 impl<R: AsyncRead + Unpin> Incoming<R> {
     pub fn new(stream: R) -> Self {
-        Self { stream, bytes: vec![0; SMALL], start: 0, end: 0, needed: 0 }
+        Self { stream, bytes: vec![0; SMALL], start: 0, end: 0, needed: 0, arrived: 0 }
     }
 
     /// Reads once. False at the end of the stream. Cancel-safe.
@@ -36,6 +38,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         self.make_room();
         let read = self.stream.read(&mut self.bytes[self.end..]).await?;
         self.end += read;
+        self.arrived += read;
         Ok(read > 0)
     }
 
@@ -44,16 +47,22 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         self.bytes.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        let wanted = match (filled, self.end) {
-            (true, _) => (2 * self.bytes.len()).min(LARGE).max(self.end + SMALL),
-            (false, 0) => SMALL,
-            (false, _) => self.end + SMALL,
+        let wanted = match filled {
+            true => (2 * self.bytes.len()).min(LARGE),
+            false => 0,
         };
-        let wanted = wanted.max(self.needed);
+        let wanted = wanted.max(self.needed).max(self.end + SMALL);
         if wanted > self.bytes.len() {
             self.bytes.resize(wanted, 0);
-        } else if self.end == 0 && !filled && self.bytes.len() > SMALL {
-            self.bytes = vec![0; wanted];
+        }
+    }
+
+    /// Gives back memory if little has arrived since the last time.
+    pub fn relax(&mut self) {
+        let is_idle = std::mem::take(&mut self.arrived) < SMALL;
+        if is_idle && self.start == self.end && self.bytes.len() > SMALL {
+            (self.start, self.end) = (0, 0);
+            self.bytes = vec![0; SMALL];
         }
     }
 

@@ -17,7 +17,10 @@ use super::codec::{DATA_HEADER, Frame, MAX_DATA, PipeId};
 /// Above this many bytes, data has to wait.
 const ENOUGH: usize = 256 << 10;
 
-/// The memory that is kept while there is nothing to send.
+/// Nobody who reads leaves so much unread: a few of the longest messages.
+const TOO_MUCH: usize = 128 << 20;
+
+/// The memory that is kept while there is little to send.
 const IDLE: usize = 4 << 10;
 
 #[derive(Default)]
@@ -30,8 +33,10 @@ pub struct Outgoing {
 #[derive(Default)]
 struct State {
     bytes: Vec<u8>,
-    /// Whether anything was sent since somebody asked.
-    active: bool,
+    /// Memory for what comes while the rest is written.
+    spare: Vec<u8>,
+    /// How many bytes were sent since the last [`Outgoing::relax`].
+    sent: usize,
     closed: bool,
     /// Those who wait for room.
     waiting: Vec<Waker>,
@@ -96,9 +101,20 @@ impl Outgoing {
         Poll::Pending
     }
 
-    /// Whether anything was sent since this was last asked.
-    pub fn was_active(&self) -> bool {
-        std::mem::take(&mut self.lock().active)
+    /// Gives back memory if little was sent since the last time. True if nothing was.
+    pub fn relax(&self) -> bool {
+        let mut state = self.lock();
+        let sent = std::mem::take(&mut state.sent);
+        if sent < IDLE {
+            state.bytes.shrink_to(IDLE);
+            state.spare.shrink_to(IDLE);
+        }
+        sent == 0
+    }
+
+    /// Whether so much waits that nobody can be reading it.
+    pub fn is_stuck(&self) -> bool {
+        self.lock().bytes.len() > TOO_MUCH
     }
 
     /// Nothing more is taken. What is there is still written.
@@ -109,26 +125,28 @@ impl Outgoing {
 
     /// Writes all that is to be sent, until this is closed.
     pub async fn write_to(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-        let mut spare = Vec::new();
         loop {
-            let closed = {
+            let (mut bytes, closed) = {
                 let mut state = self.lock();
-                std::mem::swap(&mut state.bytes, &mut spare);
-                state.active |= !spare.is_empty();
+                let spare = std::mem::take(&mut state.spare);
+                let bytes = std::mem::replace(&mut state.bytes, spare);
+                state.sent += bytes.len();
                 state.waiting.drain(..).for_each(Waker::wake);
-                state.closed
+                (bytes, state.closed)
             };
-            if spare.is_empty() {
-                if closed {
-                    return Ok(());
-                }
-                spare.shrink_to(IDLE);
-                self.filled.notified().await;
-                continue;
+            let is_empty = bytes.is_empty();
+            if !is_empty {
+                stream.write_all(&bytes).await?;
+                stream.flush().await?;
+                bytes.clear();
             }
-            stream.write_all(&spare).await?;
-            stream.flush().await?;
-            spare.clear();
+            self.lock().spare = bytes;
+            if is_empty && closed {
+                return Ok(());
+            }
+            if is_empty {
+                self.filled.notified().await;
+            }
         }
     }
 

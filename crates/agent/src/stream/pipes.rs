@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-use super::codec::{PIPES, PipeId, REPLIES, STDERR, STDOUT};
+use super::codec::{Frame, PIPES, PipeId, REPLIES, STDERR, STDOUT};
 use super::outgoing::Outgoing;
 
 /// How much may be on its way for a pipe, at first. Short commands beside a flood take 3 ms over ssh with this, and 8
@@ -35,6 +35,26 @@ const MAX_IN_TERMINAL: usize = 1 << 20;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Violation(pub &'static str);
+
+/// What the other end sends for a pipe.
+pub enum Arrival {
+    Data(u8, Vec<u8>),
+    /// It will send nothing more, or does not read any more.
+    End(u8),
+    Credit(u8, u32),
+}
+
+impl Arrival {
+    /// What a frame has for a pipe of some run, or the message that it is.
+    pub fn of<M>(frame: Frame<'_, M>) -> Result<(u64, Self), M> {
+        Ok(match frame {
+            Frame::Message(message) => return Err(message),
+            Frame::Data(id, bytes) => (id.run, Self::Data(id.pipe, bytes.to_vec())),
+            Frame::End(id) => (id.run, Self::End(id.pipe)),
+            Frame::Credit(id, bytes) => (id.run, Self::Credit(id.pipe, bytes)),
+        })
+    }
+}
 
 /// The pipes of one run that are open here.
 pub struct Pipes {
@@ -109,8 +129,16 @@ impl Pipes {
         Ok(())
     }
 
-    /// Takes data from the other end.
-    pub fn receive(&mut self, pipe: u8, bytes: Vec<u8>) -> Result<(), Violation> {
+    pub fn take(&mut self, arrival: Arrival) -> Result<(), Violation> {
+        match arrival {
+            Arrival::Data(pipe, bytes) => self.receive(pipe, bytes)?,
+            Arrival::End(pipe) => self.receive_end(pipe),
+            Arrival::Credit(pipe, bytes) => self.receive_credit(pipe, bytes)?,
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, pipe: u8, bytes: Vec<u8>) -> Result<(), Violation> {
         let position = self.position();
         // Nobody may have wanted to write it any more.
         let Some(sink) = self.sinks.get_mut(usize::from(pipe)).and_then(Option::as_mut) else {
@@ -131,8 +159,7 @@ impl Pipes {
         Ok(())
     }
 
-    /// The other end will send nothing more, or does not read any more.
-    pub fn receive_end(&mut self, pipe: u8) {
+    fn receive_end(&mut self, pipe: u8) {
         let Some(at) = Some(usize::from(pipe)).filter(|at| *at < PIPES) else { return };
         self.sources[at] = None;
         if let Some(sink) = &mut self.sinks[at] {
@@ -140,7 +167,7 @@ impl Pipes {
         }
     }
 
-    pub fn receive_credit(&mut self, pipe: u8, bytes: u32) -> Result<(), Violation> {
+    fn receive_credit(&mut self, pipe: u8, bytes: u32) -> Result<(), Violation> {
         let Some(source) = self.sources.get_mut(usize::from(pipe)).and_then(Option::as_mut) else {
             return Ok(());
         };
@@ -232,7 +259,7 @@ impl Pipes {
         }
     }
 
-    /// Notes what is in the sources, until [`Pipes::is_drained`] says that it was sent.
+    /// Notes what is in the sources, until [`Pipes::drain`] says that it was sent.
     pub fn begin_drain(&mut self) {
         (0..PIPES).for_each(|at| self.await_source(at));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
 use super::codec::{Frame, FromPlace, MAGIC, PlaceFacts, VERSIONS};
-use super::far::FarLink;
+use super::far_link::FarLink;
 use crate::frame::{Directory, Program, Spawn, Stdin};
 use crate::process_event::ProcessEvent;
 use crate::spawn_frame::SpawnFrame;
@@ -17,13 +17,14 @@ pub enum Happened {
     Ended,
 }
 
-/// Starts a run in a place that sends these bytes and hangs up. Returns what happened to the run.
-pub fn play(bytes: &[u8]) -> Vec<Happened> {
+/// Starts a run in a place that sends these bytes and hangs up. Returns what happened to the run, and why the stream
+/// ended.
+pub fn play(bytes: &[u8]) -> (Vec<Happened>, String) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_or_else(|_| Vec::new(), |runtime| runtime.block_on(converse(bytes)))
+    runtime.map_or_else(|_| Default::default(), |runtime| runtime.block_on(converse(bytes)))
 }
 
-async fn converse(bytes: &[u8]) -> Vec<Happened> {
+async fn converse(bytes: &[u8]) -> (Vec<Happened>, String) {
     let (near, mut far) = tokio::io::duplex(64 << 10);
     let mut greeting = MAGIC.to_vec();
     let hello = FromPlace::Hello { version: VERSIONS, facts: PlaceFacts::default() };
@@ -32,7 +33,7 @@ async fn converse(bytes: &[u8]) -> Vec<Happened> {
     let minute = Duration::from_secs(60);
     let (link, greeted) =
         tokio::join!(FarLink::connect(near, minute, minute), far.write_all(&greeting));
-    let (Ok((link, _)), Ok(())) = (link, greeted) else { return Vec::new() };
+    let (Ok((link, _)), Ok(())) = (link, greeted) else { return Default::default() };
     let program = Program::Argv(vec!["true".into()]);
     let (environment, stdin, directory) = (Vec::new(), Stdin::Pipe, Directory::Own);
     let (joined, replies, exec_rules) = (false, true, None);
@@ -63,7 +64,7 @@ async fn converse(bytes: &[u8]) -> Vec<Happened> {
             }
         }
     }
-    events
+    (events, link.why_ended().map_or_else(String::new, |why| why.to_string()))
 }
 
 #[cfg(test)]
@@ -73,6 +74,7 @@ mod tests {
 
     use super::super::codec::{PipeId, RunEvent, STDOUT, StartedPipes};
     use super::*;
+    use crate::inspect::Answer;
 
     /// What a place says about the first run.
     fn frame() -> impl Strategy<Value = Vec<u8>> {
@@ -108,13 +110,28 @@ mod tests {
 
         #[test]
         fn garbage_from_a_place_ends_the_run_and_never_panics(bytes in vec(any::<u8>(), 0..200)) {
-            prop_assert!(play(&bytes).ends_with(&[Happened::Ended]));
+            prop_assert!(play(&bytes).0.ends_with(&[Happened::Ended]));
         }
 
         #[test]
         fn whatever_a_place_says_in_frames_the_run_ends(frames in vec(frame(), 0..12)) {
-            prop_assert!(play(&frames.concat()).ends_with(&[Happened::Ended]));
+            prop_assert!(play(&frames.concat()).0.ends_with(&[Happened::Ended]));
         }
+    }
+
+    #[test]
+    fn answers_that_nobody_asked_for_end_the_place() {
+        let pipes = StartedPipes { terminal: false, stderr: true, stdin: false, replies: false };
+        let mut bytes = Vec::new();
+        for event in [RunEvent::Started { pid: 7, pipes }, RunEvent::Answered(Answer::YesNo(true))]
+        {
+            Frame::Message(FromPlace::Run { run: 1, event }).encode(&mut bytes).unwrap();
+        }
+        // It goes on for a while, so that its end is not what ends the stream.
+        while bytes.len() < 300 << 10 {
+            Frame::Message(FromPlace::Beat).encode(&mut bytes).unwrap();
+        }
+        assert!(play(&bytes).1.ends_with("it answered what nobody asked"), "{:?}", play(&bytes));
     }
 
     #[test]
@@ -127,6 +144,6 @@ mod tests {
         for _ in 0..9 {
             Frame::<()>::Data(id, &[0; 64 << 10]).encode(&mut bytes).unwrap();
         }
-        assert_eq!(play(&bytes), [Happened::Started, Happened::Ended]);
+        assert!(play(&bytes).1.ends_with("there was no room for so much data"));
     }
 }

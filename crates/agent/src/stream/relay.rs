@@ -22,10 +22,12 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::backlog::{Backlog, Waiting};
 use super::codec::{Frame, FromPlace, MAGIC, PlaceFacts, ToPlace, VERSIONS};
 use super::exchange::{Broken, exchange};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
+use super::pipes::Arrival;
 use super::relayed::{Order, RelayedRun};
 use crate::error::LinkError;
 use crate::frame::{Failure, Stage};
@@ -71,11 +73,12 @@ pub async fn serve_stream(
     let hello = FromPlace::Hello { version: VERSIONS, facts };
     outgoing.message(hello).map_err(Broken::from)?;
     let mut relay = Relay::new(outgoing.clone());
+    let backlog = relay.backlog.clone();
     let served = match theirs == VERSIONS {
         true => {
             let beat = (beat, FromPlace::Beat);
             let handle = |frame: Frame<'_, ToPlace>| Ok(relay.handle(frame));
-            let exchange = exchange(&mut incoming, &outgoing, &mut stdout, beat, handle);
+            let exchange = exchange(&mut incoming, &backlog, &outgoing, &mut stdout, beat, handle);
             tokio::select! {
                 served = exchange => served.map_err(Into::into),
                 () = told => Ok(()),
@@ -110,22 +113,21 @@ struct Relay {
     link: Option<NearLink>,
     runs: Runs,
     outgoing: Arc<Outgoing>,
+    backlog: Arc<Backlog>,
 }
 
 /// The runs that are alive, by their numbers.
-type Runs = Arc<Mutex<HashMap<u64, mpsc::UnboundedSender<Order>>>>;
+type Runs = Arc<Mutex<HashMap<u64, mpsc::UnboundedSender<(Order, Waiting)>>>>;
 
 impl Relay {
     fn new(outgoing: Arc<Outgoing>) -> Self {
-        Self { start: None, link: None, runs: Runs::default(), outgoing }
+        Self { start: None, link: None, runs: Runs::default(), outgoing, backlog: Arc::default() }
     }
 
     fn handle(&mut self, frame: Frame<'_, ToPlace>) -> ControlFlow<()> {
-        match frame {
-            Frame::Data(id, bytes) => self.order(id.run, Order::Data(id.pipe, bytes.to_vec())),
-            Frame::End(id) => self.order(id.run, Order::End(id.pipe)),
-            Frame::Credit(id, bytes) => self.order(id.run, Order::Credit(id.pipe, bytes)),
-            Frame::Message(message) => return self.receive(message),
+        match Arrival::of(frame) {
+            Ok((run, arrival)) => self.order(run, Order::Arrived(arrival)),
+            Err(message) => return self.receive(message),
         }
         ControlFlow::Continue(())
     }
@@ -153,7 +155,7 @@ impl Relay {
     /// Passes something on to a run. It may have ended meanwhile.
     fn order(&self, run: u64, order: Order) {
         if let Some(orders) = lock(&self.runs).get(&run) {
-            let _ = orders.send(order);
+            let _ = orders.send((order, self.backlog.add()));
         }
     }
 

@@ -5,18 +5,17 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use tokio::sync::mpsc;
 
+use super::backlog::Waiting;
 use super::codec::{FromPlace, REPLIES, RunEvent, RunRequest, STDERR, STDIN, STDOUT, StartedPipes};
 use super::outgoing::Outgoing;
-use super::pipes::Pipes;
+use super::pipes::{Arrival, Pipes};
 use crate::frame::{Failure, Stage};
 use crate::near_process::NearProcess;
 use crate::process_event::{ProcessEvent, Started};
 
 /// What the server sends for a run.
 pub enum Order {
-    Data(u8, Vec<u8>),
-    End(u8),
-    Credit(u8, u32),
+    Arrived(Arrival),
     Request(RunRequest),
 }
 
@@ -48,13 +47,13 @@ impl RelayedRun {
     pub async fn relay(
         mut self,
         mut process: NearProcess,
-        mut orders: mpsc::UnboundedReceiver<Order>,
+        mut orders: mpsc::UnboundedReceiver<(Order, Waiting)>,
     ) {
         loop {
             if self.pipes.drain()
                 && let Some(event) = self.held.take()
             {
-                let is_last = is_last(&event);
+                let is_last = event.is_last();
                 self.report(event);
                 if is_last {
                     return;
@@ -63,8 +62,9 @@ impl RelayedRun {
             tokio::select! {
                 biased;
                 order = orders.recv() => {
-                    if !order.is_some_and(|order| self.obey(&mut process, order)) {
-                        return;
+                    let Some((order, _waiting)) = order else { return };
+                    if !self.obey(&mut process, order) {
+                        return self.report(RunEvent::Lost);
                     }
                 }
                 event = process.next(), if self.held.is_none() => {
@@ -97,9 +97,7 @@ impl RelayedRun {
     /// False if the server broke the protocol.
     fn obey(&mut self, process: &mut NearProcess, order: Order) -> bool {
         match order {
-            Order::Data(pipe, bytes) => return self.pipes.receive(pipe, bytes).is_ok(),
-            Order::End(pipe) => self.pipes.receive_end(pipe),
-            Order::Credit(pipe, bytes) => return self.pipes.receive_credit(pipe, bytes).is_ok(),
+            Order::Arrived(arrival) => return self.pipes.take(arrival).is_ok(),
             Order::Request(RunRequest::Kill { grace }) => process.kill(grace),
             Order::Request(RunRequest::Signal(signal)) => process.signal(signal),
             Order::Request(RunRequest::Ask(question)) => process.ask(question),
@@ -133,13 +131,5 @@ impl RelayedRun {
                 Some(RunEvent::Failed(Failure { stage: Stage::Resources, errno }))
             }
         }
-    }
-}
-
-fn is_last(event: &RunEvent) -> bool {
-    match event {
-        RunEvent::Started { .. } | RunEvent::Answered(_) => false,
-        RunEvent::Exited { gone, .. } => *gone,
-        RunEvent::Failed(_) | RunEvent::Gone { .. } | RunEvent::Lost | RunEvent::NotStarted => true,
     }
 }
