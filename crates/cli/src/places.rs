@@ -19,6 +19,9 @@ use crate::settings;
 /// How long an answer may take. A stopped process never answers.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long it may take to end places.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+
 #[derive(Debug, thiserror::Error)]
 pub enum PlacesError {
     #[error("cannot find the folder of servers; set HOME or XDG_STATE_HOME")]
@@ -69,7 +72,7 @@ async fn open(folder: &JobsFolder) -> Vec<PlaceListing> {
 async fn stop(folder: &JobsFolder, name: &str) -> usize {
     let mut stopped = 0;
     for mut server in servers(folder) {
-        if let Ok(Ok(places)) = timeout(TIMEOUT, server.stop_places(name)).await {
+        if let Ok(Ok(places)) = timeout(STOP_TIMEOUT, server.stop_places(name)).await {
             stopped += places;
         }
     }

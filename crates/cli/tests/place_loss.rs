@@ -404,6 +404,11 @@ fn a_session_runs_where_it_began_or_not_at_all() {
         "the session `s` runs in the place `box`; leave out `place`, or choose another session";
     assert!(refused["output"].as_str().unwrap().ends_with(expected), "{refused}");
     assert_eq!(server.call(at("box"))["output"], "hi\n");
+    let elsewhere = json!({"command": "x=5", "place": "other", "session": "t"});
+    assert_eq!(server.call(elsewhere)["return_code"], 0);
+    // Not in the default place, where other commands run.
+    let told = server.call(json!({"command": "echo $x", "session": "t"}));
+    assert_eq!(told["output"], "5\n", "{told}");
 }
 
 #[test]

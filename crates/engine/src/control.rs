@@ -17,6 +17,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,9 +51,9 @@ pub trait Managed: Send + Sync {
         Vec::new()
     }
 
-    /// Ends the places with this name, with everything in them. Returns how many there were.
-    fn stop_places(&self, _name: &str) -> usize {
-        0
+    /// Ends the places with this name, with everything in them.
+    fn stop_places(&self, _name: &str) -> Stopping {
+        Box::pin(std::future::ready(0))
     }
 }
 
@@ -61,6 +62,9 @@ impl<F: Fn() -> Vec<(Arc<str>, Arc<Job>)> + Send + Sync> Managed for F {
         self()
     }
 }
+
+/// Completes when places have ended, and returns how many those were.
+pub type Stopping = Pin<Box<dyn Future<Output = usize> + Send>>;
 
 pub type Register = Arc<dyn Managed>;
 

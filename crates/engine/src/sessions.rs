@@ -60,6 +60,12 @@ pub struct Session {
 }
 
 impl Sessions {
+    /// The place of a session that takes commands, if it is in one.
+    pub(crate) fn place(&self, name: &str) -> Option<String> {
+        let by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        by_name.get(name)?.session()?.job.place().map(str::to_owned)
+    }
+
     /// The slot of a name. Reserves one if the name is new and the limit allows it.
     pub(crate) fn slot(&self, name: &str, limit: usize) -> Result<Arc<Slot>, Error> {
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);

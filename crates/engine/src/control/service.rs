@@ -158,7 +158,7 @@ impl Service {
                 self.send(&ControlReply::Places(places)).await?;
             }
             ControlRequest::StopPlaces { name } => {
-                let stopped = self.register.stop_places(&name);
+                let stopped = self.register.stop_places(&name).await;
                 self.send(&ControlReply::StoppedPlaces(stopped)).await?;
             }
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, Weak};
 use mcpz_runtime::spawn_blocking;
 
 use super::{Engine, Shared};
-use crate::control::{Access, ControlSocket, Managed, PlaceListing};
+use crate::control::{Access, ControlSocket, Managed, PlaceListing, Stopping};
 use crate::detached::JobsFolder;
 use crate::jobs::{Job, JobState, Jobs};
 use crate::open_place::OpenPlace;
@@ -55,10 +55,16 @@ impl Managed for ManagedEngine {
         self.0.upgrade().map_or_else(Vec::new, |shared| shared.list_places())
     }
 
-    fn stop_places(&self, name: &str) -> usize {
-        let places = self.0.upgrade().map_or_else(Vec::new, |shared| shared.places.all());
-        let meant = places.iter().filter(|place| *place.name == *name);
-        meant.inspect(|place| place.hang_up()).count()
+    fn stop_places(&self, name: &str) -> Stopping {
+        let mut places = self.0.upgrade().map_or_else(Vec::new, |shared| shared.places.all());
+        places.retain(|place| *place.name == *name);
+        places.iter().for_each(|place| place.hang_up());
+        Box::pin(async move {
+            for place in &places {
+                place.close().await;
+            }
+            places.len()
+        })
     }
 }
 

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use mcpz_agent::{Found, Lookup, look_up};
 use mcpz_places::{Per, Place};
 use mcpz_runtime::spawn_blocking;
+use tokio::time::sleep;
 
 use super::Engine;
 use crate::bounds::Bounds;
@@ -17,6 +19,9 @@ use crate::owner::Owner;
 use crate::places::{PlaceKey, Venue};
 use crate::request::RunRequest;
 use crate::resolved::Resolved;
+
+/// The pause after a place could not be made that nobody needs yet.
+const TRY_AGAIN: Duration = Duration::from_secs(60);
 
 impl Engine {
     /// Where a request runs. Makes the place if it is not open.
@@ -91,7 +96,17 @@ impl Engine {
             false => places.make(place, self.settings()).await,
         };
         let made = made.inspect_err(|error| tracing::warn!("{}", error.chain())).ok();
+        let failed = made.is_none();
         places.ready.add(&place.name, made);
+        if failed {
+            let (engine, place) = (self.clone(), place.clone());
+            tokio::spawn(async move {
+                sleep(TRY_AGAIN).await;
+                if !engine.is_closed() {
+                    engine.make_ready(&place);
+                }
+            });
+        }
         // Owners may have made others meanwhile, so that this is one too many.
         places.ready.trim(&place.name, places.room(place));
     }

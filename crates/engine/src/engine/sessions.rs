@@ -21,9 +21,10 @@ impl Engine {
         owner: &Owner,
         origin: &Origin,
         name: &str,
-        request: RunRequest,
+        mut request: RunRequest,
     ) -> Result<Run, Error> {
         let asked = Instant::now();
+        request.place = request.place.or_else(|| owner.sessions.place(name));
         let venue = self.venue(owner, &request).await?;
         let (session, queued) = self.session(owner, origin, name, (&venue, &request)).await?;
         // What is judged and recorded must be where it runs.

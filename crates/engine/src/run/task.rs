@@ -282,7 +282,9 @@ impl RunTask {
             self.timer = self.plan.timeout.map(|timeout| Instant::now() + timeout);
         }
         self.backing.accounting.iter_mut().for_each(Accounting::note_start);
-        if let (Some(replies), Some(receiver)) = (started.replies, self.backing.channel.take()) {
+        // Nobody waits for replies that will never come: not every place is honest.
+        let channel = self.backing.channel.take();
+        if let (Some(replies), Some(receiver)) = (started.replies, channel) {
             let _ = receiver.send(Channel { orders: started.stdin.take(), replies });
         }
         if let Some(pipe) = started.stdin {
