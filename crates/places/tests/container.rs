@@ -52,7 +52,7 @@ async fn commands_run_in_a_container() {
 
         let long = long();
         let (mut sleeping, _output) = start(&opened, &format!("sleep {long}")).await;
-        assert!(is_running(&long));
+        eventually("it runs", || is_running(&long)).await;
         sleeping.kill(Duration::from_millis(200));
         assert!(matches!(end_of(&mut sleeping).await, Status::Signal(_)));
         eventually("the command has ended", || !is_running(&long)).await;
@@ -71,7 +71,7 @@ async fn a_container_ends_with_its_stream() {
         let long = long();
         let deaf = format!("trap '' TERM; setsid sleep {long} & sleep {long}");
         let (process, started) = start(&opened, &deaf).await;
-        assert!(is_running(&long));
+        eventually("it runs", || is_running(&long)).await;
         // The stream ends, and nobody calls `end`.
         let closed = Instant::now();
         opened.link.hang_up();
@@ -91,7 +91,7 @@ fn a_container_ends_when_its_server_is_gone_without_a_word() {
             let opened = engine.open(&engine.container()).await.unwrap();
             let deaf = format!("trap '' TERM; sleep {long}");
             let (process, started) = start(&opened, &deaf).await;
-            assert!(is_running(&long));
+            eventually("it runs", || is_running(&long)).await;
             // What is not dropped sends no goodbye. The runtime closes the socket, as the kernel would.
             std::mem::forget((opened, process, started));
         });
@@ -137,7 +137,7 @@ async fn a_container_that_was_there_stays() {
             assert_eq!(printed(&opened, "/busybox id -un").await, expected);
             let long = long();
             let (_process, _started) = start(&opened, &format!("sleep {long}")).await;
-            assert!(is_running(&long));
+            eventually("it runs", || is_running(&long)).await;
             opened.link.close().await;
             assert_eq!(opened.ending.end().await, "");
             assert!(!is_running(&long));
