@@ -26,9 +26,10 @@ pub fn return_large_blocks_at_once() {
     }
 }
 
-/// Releases the pages of the program's code. The kernel loads those that are needed again from its page cache. Starting
-/// up needs much more code than waiting for work, and the kernel maps 64 KiB around every page that is needed. All of
-/// that stays mapped and counts as ours. Server and agent call this once, after they have started.
+/// Releases the pages of the program's code and of the tables that it is loaded with. The kernel loads those that are
+/// needed again from its page cache. Starting up needs much more of them than waiting for work, and the kernel maps 64
+/// KiB around every page that is needed. All of that stays mapped and counts as ours. Server and agent call this once,
+/// after they have started.
 pub fn release_code_pages() {
     let Ok(program) = fs::read_link("/proc/self/exe") else { return };
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
@@ -38,15 +39,16 @@ pub fn release_code_pages() {
     }
 }
 
-/// The address and length of a line of `maps` that is code of the program. Not of read-only data, which the loader may
-/// have written to.
+/// The address and length of a line of `maps` that is code of the program, or the read-only data at its beginning. The
+/// loader may have written to other read-only data.
 fn code(line: &str, program: &str) -> Option<(usize, usize)> {
     let mut fields = line.splitn(6, ' ');
-    let (range, rights) = (fields.next()?, fields.next()?);
+    let (range, rights, offset) = (fields.next()?, fields.next()?, fields.next()?);
     let (start, end) = range.split_once('-')?;
     let (start, end) =
         (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
-    let ours = rights == "r-xp" && fields.last()?.trim_start() == program;
+    let is_as_in_the_file = rights == "r-xp" || rights == "r--p" && offset == "00000000";
+    let ours = is_as_in_the_file && fields.last()?.trim_start() == program;
     ours.then_some((start, end.checked_sub(start)?))
 }
 
@@ -55,8 +57,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_code_of_the_program_itself_is_let_go() {
+    fn only_what_nobody_has_written_to_is_let_go() {
         let line = |rights, path| format!("5000-7000 {rights} 00001000 fd:00 1234      {path}");
+        let first = "5000-7000 r--p 00000000 fd:00 1234   /bin/a b";
+        assert_eq!(code(first, "/bin/a b"), Some((0x5000, 0x2000)));
         assert_eq!(code(&line("r-xp", "/bin/a b"), "/bin/a b"), Some((0x5000, 0x2000)));
         assert_eq!(code(&line("r--p", "/bin/a b"), "/bin/a b"), None);
         assert_eq!(code(&line("rw-p", "/bin/a b"), "/bin/a b"), None);
