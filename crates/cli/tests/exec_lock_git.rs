@@ -134,12 +134,30 @@ fn and_none_runs_another() {
 fn what_only_shows_something_pushes_nothing() {
     let repository = Repository::new();
     let mut server = repository.server("git status");
-    let clean = "git send-pack ../origin.git HEAD:refs/heads/pwned";
-    repository.git("work", &format!("config filter.x.clean {clean:?}"));
     std::fs::write(repository.folder().join("work/.gitattributes"), "* filter=x\n").unwrap();
-    // As long as before, so that git has to look inside.
-    std::fs::write(repository.folder().join("work/a"), "two\n").unwrap();
-    let reply = server.run("git status");
-    assert_eq!(repository.git("origin.git", "branch --list pwned"), "", "{reply}");
+    for clean in
+        ["git send-pack ../origin.git HEAD:refs/heads/pwned", "git-receive-pack ../origin.git"]
+    {
+        repository.git("work", &format!("config filter.x.clean {clean:?}"));
+        // As long as before, so that git has to look inside.
+        std::fs::write(repository.folder().join("work/a"), "two\n").unwrap();
+        let reply = server.run("git status");
+        assert_eq!(repository.git("origin.git", "branch --list pwned"), "", "{reply}");
+        assert_ne!(warnings(&reply), "", "{clean}: {reply}");
+    }
+}
+
+#[test]
+fn a_shell_that_the_command_has_use_for_runs_only_what_was_judged() {
+    let repository = Repository::new();
+    let mut server = repository.server("git status,git log,ls,head");
+    repository.git("work", "config core.fsmonitor ': > pwned;'");
+    let reply = server.run("PAGER='ls -l | head -n 3' ls; git status");
+    assert!(!repository.folder().join("work/pwned").exists(), "{reply}");
     assert_ne!(warnings(&reply), "", "{reply}");
+    repository.git("work", "config --unset core.fsmonitor");
+    let paged = json!({"command": "GIT_PAGER='head -n 1 | head' git log", "tty": true});
+    let reply = server.call(paged);
+    assert!(reply["output"].as_str().unwrap().starts_with("commit "), "{reply}");
+    assert_eq!(warnings(&reply), "", "{reply}");
 }

@@ -386,7 +386,9 @@ impl<'a> Judge<'a> {
 
     /// Judges a script that another process runs, which does not know the functions.
     fn new_shell(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
-        self.named.add(Some("sh"), ProgramFiles::anywhere(), None);
+        for arguments in held::shell_arguments(text) {
+            self.named.add(Some("sh"), ProgramFiles::anywhere(), Some(arguments));
+        }
         self.elsewhere(|judge| judge.script(text, shell, Some(span)))
     }
 

@@ -151,8 +151,9 @@ impl Policy {
     /// What a git may execute that rules allow only for these calls. Adds the parts of git that it needs.
     fn git(&self, calls: &[LockedArguments], all: &mut Vec<LockedProgram>) -> MayRun {
         let Some(own) = git::own(calls) else { return self.may_run("git") };
-        let others = needs::of("git").into_iter().filter(|it| it != "git" && !it.starts_with('/'));
-        let mut needed: Vec<_> = others.collect();
+        let mut needed = needs::of("git");
+        needed.retain(|it| it != "git" && !it.starts_with('/'));
+        needed.retain(|it| it != git::RECEIVER || own.receives);
         for folder in git::FOLDERS {
             needed.push(format!("{folder}git"));
             add(all, &format!("{folder}git"), Some(own.commands.clone()), MayRun::AsBefore);

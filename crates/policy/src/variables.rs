@@ -7,8 +7,8 @@ mod table;
 
 use table::{
     BEGINNINGS, CARELESS_BEGINNINGS, COMMAND_ENDS, COMMANDS, DANGEROUS, EXPORTED_BEGINNINGS,
-    EXPORTED_COMMAND_ENDS, EXPORTED_COMMANDS, FLAGS, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS,
-    JAVA_OPTIONS, MAKE_OPTIONS, NODE_OPTIONS, NPM, SOURCES, SWITCHES,
+    EXPORTED_COMMAND_ENDS, EXPORTED_COMMANDS, FILE_ENDS, FLAGS, HARMLESS, HARMLESS_BEGINNINGS,
+    HARMLESS_ENDS, JAVA_OPTIONS, MAKE_OPTIONS, NODE_OPTIONS, NPM, SOURCES, SWITCHES,
 };
 
 use crate::names::Names;
@@ -68,6 +68,8 @@ pub fn effect(name: &str, value: Option<&str>, seen: Seen) -> Effect {
         true if begins(EXPORTED_BEGINNINGS, name) => Effect::Dangerous,
         true if CARELESS_BEGINNINGS.iter().any(is_setting) => Effect::Dangerous,
         true if ends(HARMLESS_ENDS, name) => Effect::Harmless,
+        // `1` is the name of a file as well.
+        true if ends(FILE_ENDS, name) => Effect::Unknown,
         true if value.is_some_and(is_plain) => Effect::Harmless,
         // Where a server listens.
         true if name == "HOST" && value.is_some_and(|it| OWN_ADDRESSES.has(it)) => Effect::Harmless,

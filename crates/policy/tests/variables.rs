@@ -60,6 +60,9 @@ fn under_other_rules_they_may_have_any_harmless_value() {
     for rule in ["ls*", "./scripts/*", "./scripts/* log", "/usr/bin/*"] {
         let policy = allow(&format!("{rule},ls"));
         all_allowed(&policy, &["RETRIES=3 ls", "DATABASE_URL=postgres://db/x ls"]);
-        all_denied(&policy, &["PAGER=pwned ls", "SOME=thing ls"]);
+        all_denied(
+            &policy,
+            &["PAGER=pwned ls", "SOME=thing ls", "GSS_MECH_CONFIG=1 ls", "TC_LIB_DIR=1 ls"],
+        );
     }
 }

@@ -323,6 +323,9 @@ impl Rules {
     ) -> Result<Standing, RefusedBecause> {
         let is_shell = SHELLS.iter().any(|shell| target.path.as_os_str() == *shell);
         let text = match arguments {
+            [_, option, dashes, text, ..] if option == b"-c" && dashes == b"--" && is_shell => {
+                plain_text(text)
+            }
             [_, option, text, ..] if option == b"-c" && is_shell => plain_text(text),
             _ => None,
         };

@@ -95,3 +95,11 @@ fn locked(word: &Word) -> LockedWord {
         (None, false, false) => LockedWord::Many,
     }
 }
+
+/// How programs have a shell run a text that was judged: as it is, or with arguments of their own after it.
+pub fn shell_arguments(text: &str) -> [LockedArguments; 3] {
+    let known = |word: &str| LockedWord::Known(word.to_owned());
+    let extended = format!("{text} \"$@\"");
+    [vec!["-c", text], vec!["-c", "--", text], vec!["-c", &extended]]
+        .map(|words| words.into_iter().map(known).chain([LockedWord::Many]).collect())
+}

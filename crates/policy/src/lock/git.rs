@@ -12,16 +12,18 @@ use crate::subcommands::{after_global_options, is_git_alias};
 pub const FOLDERS: [&str; 2] = ["/usr/lib*/git-core/", "/usr/local/lib*/git-core/"];
 
 /// Programs in these folders that git runs for several commands, and that do nothing which another rule may be about.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 7] = [
     "git-remote-*",
     "git-credential*",
     "git-merge-*",
     "git-sh-*",
     "git-submodule",
-    "git-receive-pack",
     "git-upload-archive",
     "git-upload-pack",
 ];
+
+/// The other end of a push to a repository on this machine.
+pub const RECEIVER: &str = "git-receive-pack";
 
 /// Commands that git runs for several others, or that only show something.
 const FOR_ALL: &str = "
@@ -67,6 +69,8 @@ const SCRIPTS: Names = Names(
 pub struct Own {
     pub parts: Vec<String>,
     pub commands: Vec<LockedArguments>,
+    /// Whether it runs [`RECEIVER`].
+    pub receives: bool,
 }
 
 /// What git needs of itself for calls with these arguments. `None` means everything.
@@ -93,8 +97,10 @@ pub fn own(calls: &[LockedArguments]) -> Option<Own> {
         }
         at += 1;
     }
-    let parts = FOLDERS.iter().flat_map(|folder| PARTS.map(|part| format!("{folder}{part}")));
-    Some(Own { parts: parts.collect(), commands })
+    let receives = subs.iter().any(|sub| sub == "push").then_some(RECEIVER);
+    let parts = PARTS.iter().copied().chain(receives);
+    let parts = parts.flat_map(|part| FOLDERS.map(|folder| format!("{folder}{part}")));
+    Some(Own { parts: parts.collect(), commands, receives: receives.is_some() })
 }
 
 /// The arguments of a command of git, and any after them.

@@ -179,3 +179,9 @@ pub const NPM: Names = Names(
      prefer_online production progress proxy https_proxy save save_dev save_exact \
      strict_peer_deps strict_ssl tag timing unicode update_notifier user_agent workspaces yes",
 );
+
+/// How variables end that name files or folders, from which programs load code or settings.
+pub const FILE_ENDS: Names = Names(
+    "PATH DIR DIRS HOME CONFIG CONF CFG FILE FILES MODULE MODULES LIB LIBS PLUGIN PLUGINS PRELOAD RC ROOT PREFIX \
+     ENGINES _path _dir _home _config _file",
+);
