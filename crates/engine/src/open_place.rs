@@ -265,7 +265,7 @@ async fn find_shell(link: &FarLink, environment: &Environment) -> PathBuf {
 async fn unused(place: Weak<OpenPlace>, idle: Duration) {
     loop {
         let Some(open) = place.upgrade() else { return };
-        // Everybody who uses it holds it. The first one is the slot's, the second ours. One that is nobody's waits.
+        // Everybody who uses it holds it, and so do its slot and we. A ready place, which has no slot, waits.
         if Arc::strong_count(&open) > 2 || open.whose.get().is_none() {
             open.touch();
         }

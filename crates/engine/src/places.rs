@@ -104,7 +104,7 @@ impl Places {
         let _ = self.closing.set(());
     }
 
-    /// Waits until no process that leads to a place is left, and no place is being made that was given up.
+    /// Waits until no process that leads to a place is left, and nothing is left of places that were being made.
     pub async fn ended(&self) {
         let _ = tokio::time::timeout(CLOSE_TIME, self.children.closed()).await;
     }

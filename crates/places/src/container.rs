@@ -44,7 +44,7 @@ use crate::error::PlaceError;
 use crate::made::Made;
 use crate::opening::Opening;
 
-/// How to get a container. All but the first three is for one that is made.
+/// How to get a container. Only a new container needs more than the first three fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
     pub base: Base,

@@ -45,7 +45,7 @@ use crate::kubernetes_error::KubernetesError;
 use crate::made::Made;
 use crate::opening::Opening;
 
-/// How to get a pod. All but the first three is for one that is made.
+/// How to get a pod. Only a new pod needs more than the first three fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kubernetes {
     pub source: PodSource,

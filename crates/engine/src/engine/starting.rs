@@ -97,8 +97,8 @@ impl Engine {
             let process = send_to(place, owner, SpawnFrame::new(spawn)?)?;
             // The run itself holds the place, and counts once.
             let place = Arc::downgrade(place);
-            let restart = move |letter| match place.upgrade() {
-                Some(place) => send_to(&place, owner, letter),
+            let restart = move |frame| match place.upgrade() {
+                Some(place) => send_to(&place, owner, frame),
                 None => Err(Error::Closed),
             };
             let (venue, restart) = (venue.clone(), Some(Box::new(restart) as Restart));
@@ -107,7 +107,7 @@ impl Engine {
         if self.settings().sandbox.is_none() {
             let (engine, owner) = (self.clone(), owner.identity.number());
             let process = self.send(owner, SpawnFrame::new(spawn)?)?;
-            let restart = move |letter| engine.send(owner, letter);
+            let restart = move |frame| engine.send(owner, frame);
             return Ok((process, Backing { restart: Some(Box::new(restart)), ..backing }));
         }
         let own = std::mem::take(&mut spawn.environment);
@@ -124,19 +124,17 @@ impl Engine {
                 Err(unsent) => unsent,
             };
             let gone = matches!(unsent.error, LinkError::Gone) && tries.next().is_some();
-            let Some(letter) = gone.then_some(unsent.frame).and_then(SpawnFrame::decode) else {
-                return Err(unsent.error.into());
-            };
-            spawn = letter;
+            let again = gone.then_some(unsent.frame).and_then(SpawnFrame::decode);
+            spawn = again.ok_or(unsent.error)?;
         }
     }
 
     /// Sends a command to the agent, or to the next one if this one turns out to be dead.
-    fn send(&self, owner: u64, letter: SpawnFrame) -> Result<Process, Error> {
-        match self.link()?.send(owner, letter) {
+    fn send(&self, owner: u64, frame: SpawnFrame) -> Result<Process, Error> {
+        match self.link()?.send(owner, frame) {
             Ok(process) => Ok(process),
-            Err(Unsent { error: LinkError::Gone, frame: letter }) => {
-                let sent = self.link()?.send(owner, letter);
+            Err(Unsent { error: LinkError::Gone, frame }) => {
+                let sent = self.link()?.send(owner, frame);
                 Ok(sent.map_err(|unsent| unsent.error)?)
             }
             Err(unsent) => Err(unsent.error.into()),
@@ -145,8 +143,8 @@ impl Engine {
 }
 
 /// Sends a command to a place.
-fn send_to(place: &OpenPlace, owner: u64, letter: SpawnFrame) -> Result<Process, Error> {
-    place.link().send(owner, letter).map_err(|unsent| match unsent.error {
+fn send_to(place: &OpenPlace, owner: u64, frame: SpawnFrame) -> Result<Process, Error> {
+    place.link().send(owner, frame).map_err(|unsent| match unsent.error {
         LinkError::Gone => Error::PlaceLost { name: place.name.to_string() },
         other => other.into(),
     })

@@ -194,7 +194,7 @@ impl RunTask {
     /// Handles an event. Returns true if it was the last one.
     async fn handle(&mut self, happening: ProcessEvent) -> bool {
         match happening {
-            ProcessEvent::NotStarted(letter) => self.restart(letter).await,
+            ProcessEvent::NotStarted(frame) => self.restart(frame).await,
             ProcessEvent::Started(started) => {
                 self.started(started);
                 false
@@ -253,8 +253,8 @@ impl RunTask {
     }
 
     /// Starts it once more, because its agent was killed before starting it. Returns true if that is over, too.
-    async fn restart(&mut self, letter: SpawnFrame) -> bool {
-        match self.backing.restart.take().map(|start| start(letter)) {
+    async fn restart(&mut self, frame: SpawnFrame) -> bool {
+        match self.backing.restart.take().map(|start| start(frame)) {
             Some(Ok(process)) => {
                 self.process = process;
                 return false;

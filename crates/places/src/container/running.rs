@@ -84,14 +84,15 @@ async fn exited(engine: &Engine, id: &str) {
     }
 }
 
-/// Removes a container with everything in it, if it is still there.
-pub async fn remove(engine: &Engine, id: &str) {
+/// Removes a container with everything in it, if it is still there. False if that failed.
+pub async fn remove(engine: &Engine, id: &str) -> bool {
     let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
     match timeout(END_TIME, engine.docker.remove_container(id, Some(options))).await {
         Ok(Err(error)) if !is_missing(&error) => {
             tracing::debug!("a container cannot be removed: {error}");
+            false
         }
-        _ => {}
+        removed => removed.is_ok(),
     }
 }
 

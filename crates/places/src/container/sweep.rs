@@ -27,8 +27,7 @@ pub async fn sweep(engine: &Engine) -> Result<usize, ContainerError> {
     let left = listed.iter().filter(|container| is_left(container, now));
     let mut swept = 0;
     for id in left.filter_map(|container| container.id.as_deref()) {
-        remove(engine, id).await;
-        swept += 1;
+        swept += usize::from(remove(engine, id).await);
     }
     Ok(swept)
 }
