@@ -6,6 +6,7 @@
 //!
 //! With `login_env`, both come once the login shell has answered; until then nothing runs.
 
+mod agent_variables;
 mod filter;
 mod login;
 mod secrets;
@@ -15,7 +16,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use mcpz_engine::{Environment, Error, Login};
+use mcpz_engine::{Environment, Error, Login, Variables};
 use mcpz_output::Secrets;
 use rustix::fs::Access;
 
@@ -29,6 +30,8 @@ pub use login::SUBCOMMAND as LOGIN_SUBCOMMAND;
 #[derive(Debug)]
 pub struct CommandEnvironment {
     pub filter: VariableFilter,
+    /// Whether commands learn that a program reads what they print.
+    pub tells_of_agents: bool,
     /// A path, or a name to look up on `PATH`.
     pub shell: PathBuf,
     pub mask_secrets: bool,
@@ -57,7 +60,11 @@ impl CommandEnvironment {
             (true, false) => known(),
             (false, _) => Secrets::default(),
         };
-        Environment { variables: self.filter.apply(variables), shell, secrets }
+        let mut passed = self.filter.apply(variables);
+        if self.tells_of_agents {
+            agent_variables::tell(&mut passed, |name| self.filter.drops(name));
+        }
+        Environment { variables: Variables::new(passed), shell, secrets }
     }
 
     /// How to ask the login shell for its variables, which are then added to `ours`.

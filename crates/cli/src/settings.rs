@@ -11,6 +11,7 @@
 
 mod audit;
 mod choice;
+mod environment;
 mod file;
 mod flag;
 mod http;
@@ -37,6 +38,7 @@ pub use audit::Audit;
 pub use choice::{
     AuthKind, DirectoryMount, PlaceKind, PlacePer, PullPolicy, SandboxMode, Threats, Unresolved,
 };
+pub use environment::CommandVariables;
 pub use file::{FileError, load as load_file, path as file_path};
 pub use flag::{Scope, whole_number};
 pub use http::Http;
@@ -67,6 +69,7 @@ pub struct Settings {
     pub policy: Policy,
     pub limits: Limits,
     pub sandbox: Sandbox,
+    pub environment: CommandVariables,
     pub audit: Audit,
     pub http: Http,
     /// By their names.
@@ -106,6 +109,7 @@ impl Settings {
             policy: Policy::from_flags(flags, scope),
             limits: Limits::from_flags(flags, scope),
             sandbox: Sandbox::from_flags(flags, scope),
+            environment: CommandVariables::from_flags(flags, scope),
             audit: Audit::from_flags(flags, scope),
             http: Http::from_flags(flags, scope),
             places: BTreeMap::new(),
@@ -120,6 +124,7 @@ impl Settings {
             policy: Policy::from_variables()?,
             limits: Limits::from_variables()?,
             sandbox: Sandbox::from_variables()?,
+            environment: CommandVariables::from_variables()?,
             audit: Audit::from_variables()?,
             http: Http::from_variables()?,
             places: BTreeMap::new(),
@@ -135,6 +140,7 @@ impl Settings {
             policy: self.policy.or(other.policy),
             limits: self.limits.or(other.limits),
             sandbox: self.sandbox.or(other.sandbox),
+            environment: self.environment.or(other.environment),
             audit: self.audit.or(other.audit),
             http: self.http.or(other.http),
             places: if self.places.is_empty() { other.places } else { self.places },
@@ -151,7 +157,7 @@ impl Settings {
     }
 
     /// All rows. The sections without a table are not in the file.
-    pub fn sections() -> [Section; 9] {
+    pub fn sections() -> [Section; 10] {
         [
             Startup::section(None),
             Execute::section(None),
@@ -159,6 +165,7 @@ impl Settings {
             Policy::section(Some("policy")),
             Limits::section(Some("limits")),
             Sandbox::section(Some("sandbox")),
+            CommandVariables::section(Some("environment")),
             Audit::section(Some("audit")),
             Http::section(Some("http")),
             PlaceTable::section(Some("places.NAME")),

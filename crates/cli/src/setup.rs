@@ -109,6 +109,7 @@ impl Setup {
         let log = tool.log_format();
         let environment = Arc::new(CommandEnvironment {
             filter: VariableFilter::new(tool.env_pass(), tool.env_drop(), &policy)?,
+            tells_of_agents: settings.environment.agent(),
             shell: tool.shell(),
             mask_secrets: tool.mask_secrets(),
             mask_tokens: tool.mask_tokens(),

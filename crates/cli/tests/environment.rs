@@ -22,12 +22,21 @@ fn start(variables: &[(&str, &str)], flags: &[&str], table: &str) -> Server {
     server
 }
 
-/// The variables of a command, but for those its shell makes up and those of the test's client.
+/// What tells programs that a program reads what they print.
+const TOLD: [(&str, &str); 5] = [
+    ("AI_AGENT", "mcpz"),
+    ("AGENT", "1"),
+    ("NO_COLOR", "1"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+];
+
+/// The variables of a command, but for those its shell makes up, those of the test's client and [`TOLD`].
 fn variables(server: &mut Server) -> BTreeMap<String, String> {
     let printed = server.run("env")["output"].as_str().unwrap().to_owned();
     let lines = printed.lines().map(|line| line.split_once('=').unwrap());
     let others = ["PWD", "OLDPWD", "SHLVL", "_", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
-    let lines = lines.filter(|(name, _)| !others.contains(name));
+    let lines = lines.filter(|line| !others.contains(&line.0) && !TOLD.contains(line));
     lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
@@ -103,4 +112,25 @@ fn what_is_no_name_of_a_variable_is_refused() {
         let expected = format!("mcpz: `{pattern}` in env_drop is not a variable name");
         assert!(said.starts_with(&expected), "{said}");
     }
+}
+
+#[test]
+fn commands_learn_that_a_program_reads_what_they_print() {
+    let expected = TOLD.map(|(name, value)| format!("{name}={value}\n")).concat();
+    let ask = "env | grep -E '^(AI_AGENT|AGENT|NO_COLOR|PAGER|GIT_PAGER|CI)='";
+    let printed = |server: &mut Server| {
+        let printed = server.run(ask)["output"].as_str().unwrap().to_owned();
+        let mut lines: Vec<_> = printed.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let mut all: Vec<_> = expected.lines().map(str::to_owned).collect();
+    all.sort();
+    assert_eq!(printed(&mut start(OWN, &[], "")), all);
+    assert_eq!(printed(&mut start(OWN, &[], "env_pass = []\nenv_drop = [\"*\"]")), [""; 0]);
+    assert_eq!(printed(&mut start(OWN, &[], "[environment]\nagent = false")), [""; 0]);
+    let own = [("AGENT", "goose"), ("PAGER", "less")];
+    let mut server = start(&own, &[], "");
+    let told = printed(&mut server);
+    assert!(told.contains(&"AGENT=goose".to_owned()) && told.contains(&"PAGER=less".to_owned()));
 }

@@ -6,7 +6,6 @@
 
 use std::ffi::{OsStr, OsString};
 
-use mcpz_engine::Variables;
 use mcpz_policy::Policy;
 use mcpz_policy::glob;
 
@@ -72,9 +71,14 @@ impl VariableFilter {
     }
 
     /// Those of the variables that commands get.
-    pub fn apply(&self, variables: &[(OsString, OsString)]) -> Variables {
-        let passed = variables.iter().filter(|(name, _)| self.passes(name));
-        Variables::new(passed.cloned())
+    pub fn apply(&self, variables: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+        variables.iter().filter(|(name, _)| self.passes(name)).cloned().collect()
+    }
+
+    /// Whether commands do not get a variable because the settings say so.
+    pub fn drops(&self, name: &OsStr) -> bool {
+        let name = name.to_string_lossy();
+        self.drop.iter().any(|pattern| glob(pattern, &name))
     }
 
     /// Those of the variables that programs of the user get which lead to a place: all but our own secrets.
@@ -83,12 +87,12 @@ impl VariableFilter {
         variables.into_iter().filter(|(name, _)| !is_ours(name)).collect()
     }
 
-    fn passes(&self, name: &OsStr) -> bool {
-        let name = name.to_string_lossy();
+    fn passes(&self, variable: &OsStr) -> bool {
+        let name = variable.to_string_lossy();
         let is_in = |patterns: &[&str]| patterns.iter().any(|pattern| glob(pattern, &name));
         let is_named = |patterns: &[String]| patterns.iter().any(|pattern| glob(pattern, &name));
         let is_withheld =
-            is_ours(&name) || self.judged && is_in(CHANGE_SHELL) || is_named(&self.drop);
+            is_ours(&name) || self.judged && is_in(CHANGE_SHELL) || self.drops(variable);
         !is_withheld && self.pass.as_ref().is_none_or(|pass| is_in(NEEDED) || is_named(pass))
     }
 }
@@ -121,7 +125,7 @@ mod tests {
         let names = ["PATH", "LC_ALL", "MCP_HTTP_TOKEN", "AWS_KEY", "AWS_REGION", "BASH_ENV"];
         let variables = names.map(|name| (name.into(), "x".into()));
         let passed = filter.apply(&variables);
-        passed.all().iter().map(|(name, _)| name.to_str().unwrap().to_owned()).collect()
+        passed.iter().map(|(name, _)| name.to_str().unwrap().to_owned()).collect()
     }
 
     #[test]
