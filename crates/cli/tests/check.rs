@@ -40,6 +40,16 @@ fn the_verdict_is_drawn_under_the_command() {
 }
 
 #[test]
+fn what_rules_allow_with_certain_arguments_does_not_need_itself_with_others() {
+    for (rule, needs_itself) in [("kubectl get", false), ("kubectl", true), ("gpg -k", false)] {
+        let (drawn, ..) = mcpz(&["check", "--allow", rule, rule]);
+        let (_, needed) = drawn.split_once("what it needs: ").unwrap();
+        let own = rule.split(' ').next().unwrap();
+        assert_eq!(needed.trim().split(", ").any(|it| it == own), needs_itself, "{rule}: {drawn}");
+    }
+}
+
+#[test]
 fn the_verdict_can_be_json() {
     let (printed, _, code) = mcpz(&["check", "--json", "--deny", "rm", "ls $(rm x)"]);
     let judged: Value = serde_json::from_str(&printed).unwrap();

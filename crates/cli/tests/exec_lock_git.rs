@@ -58,7 +58,11 @@ impl Repository {
 
     fn server(&self, allowed: &str) -> Server {
         let mut command = Command::new(MCPZ);
-        command.args(["server", "shell", "--allow", allowed, "--working-dir"]);
+        // Without the pager that commands would get.
+        let settings = self.folder().join("mcpz.toml");
+        std::fs::write(&settings, "[environment]\nagent = false\n").unwrap();
+        command.args(["server", "shell", "--allow", allowed, "--config"]).arg(settings);
+        command.arg("--working-dir");
         command.arg(self.folder().join("work")).envs(self.variables());
         let mut server = Server::from_command(command.env("XDG_STATE_HOME", self.folder()));
         server.initialize("2025-11-25");
@@ -156,6 +160,12 @@ fn a_shell_that_the_command_has_use_for_runs_only_what_was_judged() {
     assert!(!repository.folder().join("work/pwned").exists(), "{reply}");
     assert_ne!(warnings(&reply), "", "{reply}");
     repository.git("work", "config --unset core.fsmonitor");
+    // Nor what somebody adds to it.
+    repository.git("work", "config alias.x '!\"$@\"'");
+    for pager in ["x=", "\"$@\"", "$1"] {
+        let reply = server.run(&format!("PAGER='{pager}' ls; git status; git x eval ': > pwned'"));
+        assert!(!repository.folder().join("work/pwned").exists(), "{pager}: {reply}");
+    }
     let paged = json!({"command": "GIT_PAGER='head -n 1 | head' git log", "tty": true});
     let reply = server.call(paged);
     assert!(reply["output"].as_str().unwrap().starts_with("commit "), "{reply}");

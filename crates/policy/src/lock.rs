@@ -112,6 +112,12 @@ impl Policy {
                     false => at.is_spelled_out && is_about(pattern, &name),
                 }),
             };
+            let may_run = match may_run {
+                MayRun::Only(needed) if arguments.is_some() => {
+                    MayRun::Only(without_itself(&name, &needed, &mut all))
+                }
+                may_run => may_run,
+            };
             all.push(LockedProgram { name, files: at.files, named: true, arguments, may_run });
         }
         let mut at = 0;
@@ -209,6 +215,21 @@ fn usual(name: &str) -> MayRun {
         known.insert(name.to_owned(), usual.clone());
     }
     usual
+}
+
+/// What a program needs that rules allow only with certain arguments. It may execute itself with those as well, but not
+/// with others.
+fn without_itself(name: &str, needed: &[String], all: &mut Vec<LockedProgram>) -> Arc<[String]> {
+    let own = program(base_name(name));
+    let is_itself = |it: &String| program(base_name(it)) == own && !it.contains('/');
+    let mut rest: Vec<_> = needed.iter().filter(|it| !is_itself(it)).cloned().collect();
+    if own == "ssh" && rest.len() < needed.len() {
+        for path in ["/usr/bin/ssh", "/usr/local/bin/ssh"] {
+            add(all, path, Some(needs::jumps()), MayRun::AsBefore);
+            rest.push(path.to_owned());
+        }
+    }
+    rest.into()
 }
 
 fn add(

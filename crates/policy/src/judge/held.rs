@@ -96,10 +96,9 @@ fn locked(word: &Word) -> LockedWord {
     }
 }
 
-/// How programs have a shell run a text that was judged: as it is, or with arguments of their own after it.
+/// How programs have a shell run a text that was judged. It has no arguments, which the text could run.
 pub fn shell_arguments(text: &str) -> [LockedArguments; 3] {
     let known = |word: &str| LockedWord::Known(word.to_owned());
-    let extended = format!("{text} \"$@\"");
-    [vec!["-c", text], vec!["-c", "--", text], vec!["-c", &extended]]
-        .map(|words| words.into_iter().map(known).chain([LockedWord::Many]).collect())
+    [vec!["-c", text], vec!["-c", "--", text], vec!["-c", text, text]]
+        .map(|words| words.into_iter().map(known).collect())
 }

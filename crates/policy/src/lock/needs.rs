@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::{LockedArguments, LockedWord};
 use crate::identity::program;
 use crate::names::Names;
 
@@ -140,7 +141,7 @@ const NEEDS: &[Need] = &[
     Need {
         programs: Names("gcloud gsutil bq"),
         parts: &["/usr/lib/google-cloud-sdk/bin/*", "/usr/lib/google-cloud-sdk/platform/*/bin/*"],
-        executes: Names("python3 dirname readlink uname which ssh"),
+        executes: Names("dirname readlink uname which ssh"),
     },
     need("ctags", "sort"),
     need("lsb_release", "getopt cut tr cat"),
@@ -167,6 +168,25 @@ const fn need(programs: &'static str, executes: &'static str) -> Need {
 /// Whether a program is for running others.
 pub fn runs_anything(name: &str) -> bool {
     ANYTHING.has(name) || ANYTHING.has(program(name))
+}
+
+/// How ssh executes itself to get through another host.
+pub fn jumps() -> Vec<LockedArguments> {
+    let optional = |option: &str| [Vec::new(), vec![known(option), LockedWord::Any]];
+    let mut all = Vec::new();
+    for user in optional("-l") {
+        for port in optional("-p") {
+            for file in optional("-F") {
+                let to = vec![known("-W"), LockedWord::Any, LockedWord::Operand];
+                all.push([user.clone(), port.clone(), file, to].concat());
+            }
+        }
+    }
+    all
+}
+
+fn known(word: &str) -> LockedWord {
+    LockedWord::Known(word.to_owned())
 }
 
 /// What a program needs to execute.
