@@ -1,0 +1,295 @@
+//! Whether two lines are alike: the same but for numbers, hashes, times and the last part of paths.
+//!
+//! That is an equivalence: each line has a form, and alike lines have the same. Forms are not computed, as most lines
+//! differ from the one before early, or only in a few digits: the lines are compared sixteen bytes at a time, and only
+//! words that differ in more than digits are taken apart. A digit in the place of a digit never changes a form.
+//!
+//! The form of a line that mentions trouble keeps its paths as they are: which file failed is worth a line.
+
+use memchr::memrchr;
+
+use crate::alarm::mentions_trouble;
+
+/// Whether two lines have the same form.
+pub fn alike(a: &[u8], b: &[u8]) -> bool {
+    // What is not yet compared.
+    let (mut rest_a, mut rest_b) = (a, b);
+    loop {
+        let same = same_but_digits(rest_a, rest_b);
+        if same == rest_a.len() && same == rest_b.len() {
+            return true;
+        }
+        let place = Place::find(rest_a, same);
+        if place.is_plain && differ_plainly(rest_a.get(same), rest_b.get(same)) {
+            return false;
+        }
+        let Some((len_a, len_b)) = place.same_form(rest_a, rest_b, || mentions_trouble(a)) else {
+            return false;
+        };
+        // Both end before what differs: it is not in a word.
+        if len_a.max(len_b) <= same {
+            return false;
+        }
+        rest_a = rest_a.get(len_a..).unwrap_or_default();
+        rest_b = rest_b.get(len_b..).unwrap_or_default();
+    }
+}
+
+/// For how many bytes two texts are the same, but for digits in the place of digits.
+fn same_but_digits(a: &[u8], b: &[u8]) -> usize {
+    const STEP: usize = 16;
+    let is_same = |a: u8, b: u8| a == b || a.is_ascii_digit() & b.is_ascii_digit();
+    let (chunks_a, chunks_b) = (a.as_chunks::<STEP>().0, b.as_chunks::<STEP>().0);
+    let mut same = 0;
+    for (a, b) in chunks_a.iter().zip(chunks_b) {
+        // Without a branch for each byte, this is a few instructions for all of them.
+        if !a.iter().zip(b).fold(true, |all, (a, b)| all & is_same(*a, *b)) {
+            break;
+        }
+        same += STEP;
+    }
+    let rest = a.iter().zip(b).skip(same);
+    same + rest.take_while(|(a, b)| is_same(**a, **b)).count()
+}
+
+/// Whether two bytes cannot be in words of the same form, after the same letters.
+fn differ_plainly(a: Option<&u8>, b: Option<&u8>) -> bool {
+    let (Some(a), Some(b)) = (a, b) else { return false };
+    let is_plain = |byte: u8| byte.is_ascii_alphabetic() && !byte.is_ascii_hexdigit();
+    (is_plain(*a) || is_plain(*b)) && !is_space(*a) && !is_space(*b)
+}
+
+const SPACE: u8 = 1;
+/// Between words, and not part of a path.
+const BETWEEN: u8 = 2;
+/// Part of a number, a name or a hash, so that a form cannot be told from what follows alone.
+const JOINED: u8 = 4;
+/// After this, a word may have the same form though it has other letters.
+const CHANGING: u8 = 8;
+
+const KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        kinds[byte] = match byte as u8 {
+            b' ' | b'\t' => SPACE | BETWEEN,
+            b'"' | b'\'' | b'`' | b'(' | b')' | b'[' | b']' | b'{' | b'}' => BETWEEN,
+            b'<' | b'>' | b',' | b';' | b'|' => BETWEEN,
+            b'0'..=b'9' => JOINED | CHANGING,
+            b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'-' => JOINED,
+            b'/' => CHANGING,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
+fn is(byte: u8, kind: u8) -> bool {
+    KINDS[usize::from(byte)] & kind != 0
+}
+
+fn is_space(byte: u8) -> bool {
+    is(byte, SPACE)
+}
+
+/// Where two lines differ in more than digits.
+struct Place {
+    /// Where the word begins that it is in, with the spaces before it.
+    word: usize,
+    /// Where the letters and digits begin that it is among.
+    stretch: usize,
+    /// Whether the word before it has only letters and signs.
+    is_plain: bool,
+}
+
+impl Place {
+    fn find(text: &[u8], at: usize) -> Self {
+        let before = text.get(..at).unwrap_or_default();
+        let (mut word, mut stretch) = (0, None);
+        let mut is_plain = true;
+        for (at, byte) in before.iter().enumerate().rev() {
+            if is(*byte, BETWEEN) {
+                word = at + 1;
+                break;
+            }
+            if !is(*byte, JOINED) {
+                stretch = stretch.or(Some(at + 1));
+            }
+            is_plain &= !is(*byte, CHANGING);
+        }
+        let spaces = before.get(..word).unwrap_or_default().iter().rev();
+        let spaces = spaces.take_while(|byte| is_space(**byte)).count();
+        Self { stretch: stretch.unwrap_or(word), word: word - spaces, is_plain }
+    }
+
+    /// How far two texts have the same form, beyond this place if there is anything to compare.
+    fn same_form(&self, a: &[u8], b: &[u8], is_trouble: impl Fn() -> bool) -> Option<(usize, usize)> {
+        let (near_a, near_b) = (stretch(a.get(self.stretch..)?), stretch(b.get(self.stretch..)?));
+        if !near_a.is_empty() && !near_b.is_empty() && have_same_form(near_a, near_b) {
+            return Some((self.stretch + near_a.len(), self.stretch + near_b.len()));
+        }
+        let (unit_a, unit_b) = (Unit::first(a.get(self.word..)?), Unit::first(b.get(self.word..)?));
+        let is_same = unit_a.is_alike(&unit_b, is_trouble);
+        is_same.then_some((self.word + unit_a.len, self.word + unit_b.len))
+    }
+}
+
+/// The letters and digits a text begins with.
+fn stretch(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|byte| !is(*byte, JOINED)).unwrap_or(text.len());
+    text.get(..end).unwrap_or_default()
+}
+
+/// A word and the spaces before it; either may be missing.
+struct Unit<'a> {
+    has_space: bool,
+    word: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Unit<'a> {
+    fn first(text: &'a [u8]) -> Self {
+        let spaces = text.iter().take_while(|byte| is_space(**byte)).count();
+        let rest = text.get(spaces..).unwrap_or_default();
+        let end = rest.iter().position(|byte| is(*byte, BETWEEN)).unwrap_or(rest.len());
+        let word = rest.get(..end).unwrap_or_default();
+        // Spaces before a number align it, and spaces at the end of a line say nothing.
+        let says_nothing = rest.first().is_none_or(u8::is_ascii_digit);
+        Self { has_space: spaces > 0 && !says_nothing, word, len: spaces + end }
+    }
+
+    fn is_alike(&self, other: &Self, is_trouble: impl Fn() -> bool) -> bool {
+        if self.has_space != other.has_space {
+            return false;
+        }
+        if have_same_form(self.word, other.word) {
+            return true;
+        }
+        let (Some(ours), Some(theirs)) = (memrchr(b'/', self.word), memrchr(b'/', other.word)) else {
+            return false;
+        };
+        let ((folder, name), (other_folder, other_name)) =
+            (self.word.split_at(ours), other.word.split_at(theirs));
+        // The rest of both lines is the same, so that one of them can be asked for both.
+        have_same_form(folder, other_folder)
+            && !mentions_trouble(name)
+            && !mentions_trouble(other_name)
+            && !is_trouble()
+    }
+}
+
+fn have_same_form(mut a: &[u8], mut b: &[u8]) -> bool {
+    while let (Some((part_a, rest_a)), Some((part_b, rest_b))) = (Part::first(a), Part::first(b)) {
+        if part_a != part_b {
+            return false;
+        }
+        (a, b) = (rest_a, rest_b);
+    }
+    a.is_empty() && b.is_empty()
+}
+
+/// A part of a word's form.
+#[derive(Debug, PartialEq, Eq)]
+enum Part<'a> {
+    Number,
+    Duration,
+    Literal(&'a [u8]),
+}
+
+/// Shorter ones may as well be names, such as `b2`.
+const SHORTEST_HEX: usize = 4;
+
+/// What is this long, without a digit, is not a word of any language.
+const SHORTEST_HEX_OF_LETTERS: usize = 8;
+
+impl<'a> Part<'a> {
+    /// The first part of a word, and the rest.
+    fn first(word: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let letters = count(word, u8::is_ascii_alphabetic);
+        let (part, len) = if let Some(len) = hex(word) {
+            (Part::Number, len)
+        } else if letters > 0 {
+            (Part::Literal(word.get(..letters)?), letters)
+        } else if !word.first()?.is_ascii_digit() {
+            (Part::Literal(word.get(..1)?), 1)
+        } else if let Some(len) = duration(word) {
+            (Part::Duration, len)
+        } else {
+            (Part::Number, number(word))
+        };
+        Some((part, word.get(len..)?))
+    }
+}
+
+fn count(text: &[u8], is_wanted: impl Fn(&u8) -> bool) -> usize {
+    text.iter().take_while(|byte| is_wanted(byte)).count()
+}
+
+/// The length of a number with its fraction, or a version or an address.
+fn number(text: &[u8]) -> usize {
+    let mut len = count(text, u8::is_ascii_digit);
+    while let Some((b'.', rest)) = text.get(len..).and_then(|rest| rest.split_first()) {
+        match count(rest, u8::is_ascii_digit) {
+            0 => break,
+            digits => len += 1 + digits,
+        }
+    }
+    len
+}
+
+/// The length of a duration such as `1m2.5s`.
+fn duration(text: &[u8]) -> Option<usize> {
+    let mut len = 0;
+    loop {
+        len += number(text.get(len..)?);
+        let unit = text.get(len..)?;
+        let letters = count(unit, u8::is_ascii_alphabetic);
+        if !matches!(unit.get(..letters)?, b"ns" | b"us" | b"ms" | b"s" | b"m" | b"h" | b"sec" | b"min") {
+            return None;
+        }
+        len += letters;
+        if !text.get(len).is_some_and(u8::is_ascii_digit) {
+            return Some(len);
+        }
+    }
+}
+
+/// The length of a hexadecimal number, a hash or a UUID.
+fn hex(text: &[u8]) -> Option<usize> {
+    // Any digit, as one in the place of another must not matter.
+    if let [b'0'..=b'9', b'x', digits @ ..] = text
+        && let len @ 1.. = whole_hex(digits)
+    {
+        return Some(2 + len);
+    }
+    let len = whole_hex(text);
+    let digits = text.get(..len)?;
+    if len == 8
+        && let Some(uuid) = uuid(text)
+    {
+        return Some(uuid);
+    }
+    let has_digit = digits.iter().any(u8::is_ascii_digit);
+    let has_letter = digits.iter().any(u8::is_ascii_alphabetic);
+    let shortest = if has_digit { SHORTEST_HEX } else { SHORTEST_HEX_OF_LETTERS };
+    (has_letter && len >= shortest).then_some(len)
+}
+
+/// The length of the letters and digits a text begins with, if all are hexadecimal.
+fn whole_hex(text: &[u8]) -> usize {
+    let len = count(text, u8::is_ascii_hexdigit);
+    if text.get(len).is_some_and(u8::is_ascii_alphanumeric) { 0 } else { len }
+}
+
+fn uuid(text: &[u8]) -> Option<usize> {
+    let mut len = 8;
+    for group in [4, 4, 4, 12] {
+        let digits = text.get(len..)?.strip_prefix(b"-")?;
+        if whole_hex(digits) != group {
+            return None;
+        }
+        len += 1 + group;
+    }
+    Some(len)
+}

@@ -1,0 +1,124 @@
+//! What is shown of an output, as it is written: never more than there is room for, but for one line.
+
+use std::fmt::Write;
+
+use crate::lines::Line;
+
+/// A shorter form of an output, or of its beginning.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shown {
+    pub text: String,
+    /// How many bytes of the output this text stands for. They end at a line; the next page begins there.
+    pub consumed: u64,
+    /// How many lines of the output this text stands for.
+    pub lines: u64,
+    /// How many of them are not in the text as they were.
+    pub omitted: u64,
+}
+
+/// The room a cut line leaves for the note that says so; a line this short is never cut.
+const CUT_NOTE: usize = 40;
+
+/// A text and how many lines in it are as they were.
+pub struct Text {
+    pub text: String,
+    pub literal: u64,
+    pub room: usize,
+}
+
+/// A place in a text, to go back to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mark {
+    pub at: usize,
+    pub literal: u64,
+}
+
+impl Text {
+    pub fn new(room: usize) -> Self {
+        Self { text: String::new(), literal: 0, room }
+    }
+
+    pub fn mark(&self) -> Mark {
+        Mark { at: self.text.len(), literal: self.literal }
+    }
+
+    pub fn go_back(&mut self, mark: Mark) {
+        self.text.truncate(mark.at);
+        self.literal = mark.literal;
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.text.len() > self.room
+    }
+
+    /// Writes a line, and says what was not kept of it.
+    pub fn push(&mut self, line: &Line, bytes: &[u8]) {
+        self.push_bytes(bytes);
+        self.push_notes(line.cut, line.overwritten);
+        self.literal += u64::from(line.is_whole());
+        if line.ended {
+            self.text.push('\n');
+        }
+    }
+
+    /// Writes as much of a line as there is room for, and says how much is missing.
+    pub fn push_cut(&mut self, line: &Line, bytes: &[u8]) {
+        let room = self.room.saturating_sub(self.text.len() + CUT_NOTE).max(CUT_NOTE);
+        let mut kept = 0;
+        let mut left = room;
+        'all: for chunk in bytes.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                if character.len_utf8() > left {
+                    break 'all;
+                }
+                left -= character.len_utf8();
+                kept += character.len_utf8();
+                self.text.push(character);
+            }
+            if !chunk.invalid().is_empty() {
+                if left < char::REPLACEMENT_CHARACTER.len_utf8() {
+                    break;
+                }
+                left -= char::REPLACEMENT_CHARACTER.len_utf8();
+                kept += chunk.invalid().len();
+                self.text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        let cut = line.cut + (bytes.len() - kept) as u64;
+        self.push_notes(cut, line.overwritten);
+        self.literal += u64::from(cut == 0 && line.is_whole());
+        if line.ended {
+            self.text.push('\n');
+        }
+    }
+
+    fn push_notes(&mut self, cut: u64, overwritten: u64) {
+        if cut > 0 {
+            self.note(format_args!("… {cut} {} more …", plural(cut, "byte", "bytes")));
+        }
+        if overwritten > 0 {
+            let states = plural(overwritten, "state", "states");
+            self.note(format_args!(" … {overwritten} earlier {states} …"));
+        }
+    }
+
+    fn push_bytes(&mut self, bytes: &[u8]) {
+        match str::from_utf8(bytes) {
+            Ok(text) => self.text.push_str(text),
+            Err(_) => self.text.push_str(&String::from_utf8_lossy(bytes)),
+        }
+    }
+
+    pub fn note(&mut self, note: std::fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = self.text.write_fmt(note);
+    }
+
+    pub fn into_shown(self, consumed: u64, lines: u64) -> Shown {
+        Shown { text: self.text, consumed, lines, omitted: lines - self.literal }
+    }
+}
+
+pub fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
+    if count == 1 { one } else { many }
+}
