@@ -1,14 +1,14 @@
 //! Whether two lines are alike: the same but for numbers, hashes, times and the last part of paths.
 //!
 //! That is an equivalence: each line has a form, and alike lines have the same. Forms are not computed, as most lines
-//! differ from the one before early, or only in a few digits: the lines are compared sixteen bytes at a time, and only
+//! differ from the one before early, or only in a few digits: the lines are compared eight bytes at a time, and only
 //! words that differ in more than digits are taken apart. A digit in the place of a digit never changes a form.
 //!
 //! The form of a line that mentions trouble keeps its paths as they are: which file failed is worth a line.
 
 use memchr::memrchr;
 
-use crate::alarm::mentions_trouble;
+use crate::words::mentions_trouble;
 
 /// Whether two lines have the same form.
 pub fn alike(a: &[u8], b: &[u8]) -> bool {
@@ -37,26 +37,53 @@ pub fn alike(a: &[u8], b: &[u8]) -> bool {
 
 /// For how many bytes two texts are the same, but for digits in the place of digits.
 fn same_but_digits(a: &[u8], b: &[u8]) -> usize {
-    const STEP: usize = 16;
-    let is_same = |a: u8, b: u8| a == b || a.is_ascii_digit() & b.is_ascii_digit();
-    let (chunks_a, chunks_b) = (a.as_chunks::<STEP>().0, b.as_chunks::<STEP>().0);
+    let shorter = a.len().min(b.len());
+    let (Some(a), Some(b)) = (a.get(..shorter), b.get(..shorter)) else { return 0 };
     let mut same = 0;
-    for (a, b) in chunks_a.iter().zip(chunks_b) {
-        // Without a branch for each byte, this is a few instructions for all of them.
-        if !a.iter().zip(b).fold(true, |all, (a, b)| all & is_same(*a, *b)) {
-            break;
+    for (a, b) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
+        match different(*a, *b) {
+            None => same += STEP,
+            Some(at) => return same + at,
         }
-        same += STEP;
     }
-    let rest = a.iter().zip(b).skip(same);
-    same + rest.take_while(|(a, b)| is_same(**a, **b)).count()
+    // The last bytes, with some that were compared before.
+    if let (Some(last_a), Some(last_b)) = (a.last_chunk(), b.last_chunk()) {
+        return different(*last_a, *last_b).map_or(shorter, |at| shorter - STEP + at);
+    }
+    let is_same = |a: u8, b: u8| a == b || a.is_ascii_digit() && b.is_ascii_digit();
+    a.iter().zip(b).take_while(|(a, b)| is_same(**a, **b)).count()
+}
+
+/// How many bytes are compared at once.
+const STEP: usize = 8;
+
+/// The first byte that differs and is not a digit in both, found in all bytes at once: each has a mark in its
+/// highest bit.
+fn different(a: [u8; STEP], b: [u8; STEP]) -> Option<usize> {
+    const HIGHEST: u64 = u64::from_ne_bytes([0x80; STEP]);
+    const OTHERS: u64 = !HIGHEST;
+    // Added to the lower bits of a byte, these reach the highest from `0` on, and from what follows `9`.
+    const TO_DIGITS: u64 = u64::from_ne_bytes([0x80 - b'0'; STEP]);
+    const BEYOND_DIGITS: u64 = u64::from_ne_bytes([0x7f - b'9'; STEP]);
+    let (a, b) = (u64::from_le_bytes(a), u64::from_le_bytes(b));
+    let differing = a ^ b;
+    if differing == 0 {
+        return None;
+    }
+    let digits = |bytes: u64| {
+        let low = bytes & OTHERS;
+        (low + TO_DIGITS) & !(low + BEYOND_DIGITS) & !bytes
+    };
+    let differing = ((differing & OTHERS) + OTHERS) | differing;
+    let marks = differing & !(digits(a) & digits(b)) & HIGHEST;
+    (marks != 0).then(|| marks.trailing_zeros() as usize / 8)
 }
 
 /// Whether two bytes cannot be in words of the same form, after the same letters.
 fn differ_plainly(a: Option<&u8>, b: Option<&u8>) -> bool {
     let (Some(a), Some(b)) = (a, b) else { return false };
-    let is_plain = |byte: u8| byte.is_ascii_alphabetic() && !byte.is_ascii_hexdigit();
-    (is_plain(*a) || is_plain(*b)) && !is_space(*a) && !is_space(*b)
+    let both = KINDS[usize::from(*a)] | KINDS[usize::from(*b)];
+    both & OTHER_LETTER != 0 && both & SPACE == 0
 }
 
 const SPACE: u8 = 1;
@@ -66,6 +93,9 @@ const BETWEEN: u8 = 2;
 const JOINED: u8 = 4;
 /// After this, a word may have the same form though it has other letters.
 const CHANGING: u8 = 8;
+const DIGIT: u8 = 16;
+const HEX_LETTER: u8 = 32;
+const OTHER_LETTER: u8 = 64;
 
 const KINDS: [u8; 256] = {
     let mut kinds = [0; 256];
@@ -75,8 +105,10 @@ const KINDS: [u8; 256] = {
             b' ' | b'\t' => SPACE | BETWEEN,
             b'"' | b'\'' | b'`' | b'(' | b')' | b'[' | b']' | b'{' | b'}' => BETWEEN,
             b'<' | b'>' | b',' | b';' | b'|' => BETWEEN,
-            b'0'..=b'9' => JOINED | CHANGING,
-            b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'-' => JOINED,
+            b'0'..=b'9' => JOINED | CHANGING | DIGIT,
+            b'a'..=b'f' | b'A'..=b'F' => JOINED | HEX_LETTER,
+            b'g'..=b'z' | b'G'..=b'Z' => JOINED | OTHER_LETTER,
+            b'.' | b'-' => JOINED,
             b'/' => CHANGING,
             _ => 0,
         };
@@ -206,20 +238,36 @@ const SHORTEST_HEX_OF_LETTERS: usize = 8;
 impl<'a> Part<'a> {
     /// The first part of a word, and the rest.
     fn first(word: &'a [u8]) -> Option<(Self, &'a [u8])> {
-        let letters = count(word, u8::is_ascii_alphabetic);
-        let (part, len) = if let Some(len) = hex(word) {
-            (Part::Number, len)
-        } else if letters > 0 {
-            (Part::Literal(word.get(..letters)?), letters)
-        } else if !word.first()?.is_ascii_digit() {
+        let (len, kinds) = alphanumeric(word);
+        let (part, len) = if len == 0 {
             (Part::Literal(word.get(..1)?), 1)
-        } else if let Some(len) = duration(word) {
-            (Part::Duration, len)
+        } else if let Some(len) = hex(word, len, kinds) {
+            (Part::Number, len)
+        } else if !word.first()?.is_ascii_digit() {
+            let letters = count(word, u8::is_ascii_alphabetic);
+            (Part::Literal(word.get(..letters)?), letters)
         } else {
-            (Part::Number, number(word))
+            let number = number(word);
+            match word.get(number).is_some_and(u8::is_ascii_alphabetic).then(|| duration(word)) {
+                Some(Some(len)) => (Part::Duration, len),
+                _ => (Part::Number, number),
+            }
         };
         Some((part, word.get(len..)?))
     }
+}
+
+/// How many letters and digits a text begins with, and of what kinds they are.
+fn alphanumeric(text: &[u8]) -> (usize, u8) {
+    let mut kinds = 0;
+    for (at, byte) in text.iter().enumerate() {
+        let kind = KINDS[usize::from(*byte)] & (DIGIT | HEX_LETTER | OTHER_LETTER);
+        if kind == 0 {
+            return (at, kinds);
+        }
+        kinds |= kind;
+    }
+    (text.len(), kinds)
 }
 
 fn count(text: &[u8], is_wanted: impl Fn(&u8) -> bool) -> usize {
@@ -255,31 +303,28 @@ fn duration(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The length of a hexadecimal number, a hash or a UUID.
-fn hex(text: &[u8]) -> Option<usize> {
+/// The length of a hexadecimal number, a hash or a UUID, of a text that begins with some letters and digits.
+fn hex(text: &[u8], len: usize, kinds: u8) -> Option<usize> {
     // Any digit, as one in the place of another must not matter.
-    if let [b'0'..=b'9', b'x', digits @ ..] = text
-        && let len @ 1.. = whole_hex(digits)
-    {
-        return Some(2 + len);
+    if let [b'0'..=b'9', b'x', digits @ ..] = text {
+        return (whole_hex(digits) > 0).then_some(len);
     }
-    let len = whole_hex(text);
-    let digits = text.get(..len)?;
+    if kinds & OTHER_LETTER != 0 {
+        return None;
+    }
     if len == 8
         && let Some(uuid) = uuid(text)
     {
         return Some(uuid);
     }
-    let has_digit = digits.iter().any(u8::is_ascii_digit);
-    let has_letter = digits.iter().any(u8::is_ascii_alphabetic);
-    let shortest = if has_digit { SHORTEST_HEX } else { SHORTEST_HEX_OF_LETTERS };
-    (has_letter && len >= shortest).then_some(len)
+    let shortest = if kinds & DIGIT != 0 { SHORTEST_HEX } else { SHORTEST_HEX_OF_LETTERS };
+    (kinds & HEX_LETTER != 0 && len >= shortest).then_some(len)
 }
 
-/// The length of the letters and digits a text begins with, if all are hexadecimal.
+/// How many letters and digits a text begins with, if all are hexadecimal.
 fn whole_hex(text: &[u8]) -> usize {
-    let len = count(text, u8::is_ascii_hexdigit);
-    if text.get(len).is_some_and(u8::is_ascii_alphanumeric) { 0 } else { len }
+    let (len, kinds) = alphanumeric(text);
+    if kinds & OTHER_LETTER == 0 { len } else { 0 }
 }
 
 fn uuid(text: &[u8]) -> Option<usize> {

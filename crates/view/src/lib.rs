@@ -8,17 +8,18 @@
 //! Every form says exactly how many lines it left out. It ends at a line of the output before it outgrows its room;
 //! `consumed` says where the next page begins. Memory is bounded by that room, whatever the output is.
 
-mod alarm;
 mod alike;
-//mod changes;
-//mod errors;
+mod changes;
+mod errors;
 mod folded;
-//mod groups;
+mod groups;
 mod lines;
-//mod passing;
+mod passing;
 mod shown;
+mod trouble;
+mod words;
 
-//pub use changes::{Changes, changes};
-//pub use errors::errors;
+pub use changes::{Changes, changes};
+pub use errors::errors;
 pub use folded::folded;
 pub use shown::Shown;

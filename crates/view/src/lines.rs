@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Result};
 
 use memchr::memchr;
 
-use crate::alarm::mentions_trouble;
+use crate::words::mentions_trouble;
 use crate::alike::alike;
 
 /// How much is kept of a line.
