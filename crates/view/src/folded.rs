@@ -167,7 +167,7 @@ impl Folding {
             if mark.at > 0 {
                 return false;
             }
-            self.text.push_cut(lines.recent(0), lines.bytes(0));
+            self.text.push_within(self.text.room, lines.recent(0), lines.bytes(0));
         }
         self.remember(mark);
         true

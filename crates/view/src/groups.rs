@@ -9,6 +9,9 @@ use crate::shown::{Text, plural};
 /// How many lines are shown before and after one that matters.
 const AROUND: usize = 2;
 
+/// How much is shown of a line that does not matter by itself.
+const LONGEST_AROUND: usize = 240;
+
 /// No note is longer.
 const LONGEST_NOTE: usize = 96;
 
@@ -147,8 +150,8 @@ impl Groups {
         (self.gap, self.gap_passing) = gap;
         if self.taken.bytes == 0 && self.taken.before == 0 {
             match (waiting.first(), last) {
-                (Some(first), _) => self.write_cut(&first.entry(), false),
-                (None, Some(last)) => self.write_cut(&last, matters),
+                (Some(first), _) => self.write_within(self.text.room, &first.entry(), false),
+                (None, Some(last)) => self.write_within(self.text.room, &last, matters),
                 (None, None) => {}
             }
         }
@@ -156,16 +159,13 @@ impl Groups {
     }
 
     fn write(&mut self, entry: &Entry<'_>, matters: bool) {
-        let literal = self.text.literal;
-        self.label(entry.label, matters);
-        self.text.push(entry.line, entry.bytes);
-        self.take(entry, literal);
+        self.write_within(if matters { usize::MAX } else { LONGEST_AROUND }, entry, matters);
     }
 
-    fn write_cut(&mut self, entry: &Entry<'_>, matters: bool) {
+    fn write_within(&mut self, room: usize, entry: &Entry<'_>, matters: bool) {
         let literal = self.text.literal;
         self.label(entry.label, matters);
-        self.text.push_cut(entry.line, entry.bytes);
+        self.text.push_within(room, entry.line, entry.bytes);
         self.take(entry, literal);
     }
 

@@ -43,6 +43,11 @@ pub struct Line {
 }
 
 impl Line {
+    /// The line without some more bytes, after those that are kept.
+    pub fn without(&self, bytes: usize) -> Self {
+        Self { cut: self.cut + bytes as u64, ..*self }
+    }
+
     /// Whether every byte of it was kept.
     pub fn is_whole(&self) -> bool {
         self.cut == 0 && self.overwritten == 0

@@ -1,4 +1,4 @@
-//! What is shown of an output, as it is written: never more than there is room for, but for one line.
+//! What is shown of an output, as it is written: never more than there is room for, but for a few bytes.
 
 use std::fmt::Write;
 
@@ -18,6 +18,23 @@ pub struct Shown {
 
 /// The room a cut line leaves for the note that says so; a line this short is never cut.
 const CUT_NOTE: usize = 40;
+
+/// How many bytes of a line fit, as text, into some room.
+fn fitting(bytes: &[u8], room: usize) -> usize {
+    let (mut taken, mut left) = (0, room);
+    for chunk in bytes.utf8_chunks() {
+        let parts = chunk.valid().chars().map(|it| (it.len_utf8(), it.len_utf8()));
+        let invalid = Some((chunk.invalid().len(), char::REPLACEMENT_CHARACTER.len_utf8()));
+        for (raw, text) in parts.chain(invalid.filter(|(raw, _)| *raw > 0)) {
+            if text > left {
+                return taken;
+            }
+            left -= text;
+            taken += raw;
+        }
+    }
+    taken
+}
 
 /// A text and how many lines in it are as they were.
 pub struct Text {
@@ -61,35 +78,15 @@ impl Text {
         }
     }
 
-    /// Writes as much of a line as there is room for, and says how much is missing.
-    pub fn push_cut(&mut self, line: &Line, bytes: &[u8]) {
-        let room = self.room.saturating_sub(self.text.len() + CUT_NOTE).max(CUT_NOTE);
-        let mut kept = 0;
-        let mut left = room;
-        'all: for chunk in bytes.utf8_chunks() {
-            for character in chunk.valid().chars() {
-                if character.len_utf8() > left {
-                    break 'all;
-                }
-                left -= character.len_utf8();
-                kept += character.len_utf8();
-                self.text.push(character);
-            }
-            if !chunk.invalid().is_empty() {
-                if left < char::REPLACEMENT_CHARACTER.len_utf8() {
-                    break;
-                }
-                left -= char::REPLACEMENT_CHARACTER.len_utf8();
-                kept += chunk.invalid().len();
-                self.text.push(char::REPLACEMENT_CHARACTER);
-            }
+    /// Writes as much of a line as fits into some bytes, and says how much is missing. A few bytes are always written.
+    pub fn push_within(&mut self, room: usize, line: &Line, bytes: &[u8]) {
+        let room = room.saturating_sub(CUT_NOTE).max(CUT_NOTE);
+        let kept = fitting(bytes, room);
+        if bytes.len() - kept <= CUT_NOTE && fitting(bytes, room + CUT_NOTE) == bytes.len() {
+            return self.push(line, bytes);
         }
-        let cut = line.cut + (bytes.len() - kept) as u64;
-        self.push_notes(cut, line.overwritten);
-        self.literal += u64::from(cut == 0 && line.is_whole());
-        if line.ended {
-            self.text.push('\n');
-        }
+        let (shown, missing) = bytes.split_at_checked(kept).unwrap_or_default();
+        self.push(&line.without(missing.len()), shown);
     }
 
     fn push_notes(&mut self, cut: u64, overwritten: u64) {
