@@ -27,7 +27,7 @@ pub fn reports_trouble(line: &[u8]) -> bool {
 
 /// Tests that passed may have any name.
 fn reports_success(line: &[u8]) -> bool {
-    const BEGINNINGS: &[&str] = &["ok ", "✓", "✔", "√", "--- PASS", "PASS ", "PASS\t"];
+    const BEGINNINGS: &[&str] = &["ok ", "✓", "✔", "√", "--- PASS", "PASS ", "PASS\t", "# Subtest"];
     const ENDS: &[&str] = &["... ok", " PASSED", " ok", "✓", "✔"];
     let line = line.trim_ascii();
     // After a result may come its duration, or how far the tests are.
