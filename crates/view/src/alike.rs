@@ -12,27 +12,97 @@ use crate::words::mentions_trouble;
 
 /// Whether two lines have the same form.
 pub fn alike(a: &[u8], b: &[u8]) -> bool {
-    // What is not yet compared.
-    let (mut rest_a, mut rest_b) = (a, b);
+    let (a, b) = (without_last_spaces(a), without_last_spaces(b));
+    // How far they have the same form, at the end of a part.
+    let (mut done_a, mut done_b) = (0, 0);
     loop {
+        let (rest_a, rest_b) = (a.get(done_a..).unwrap_or_default(), b.get(done_b..).unwrap_or_default());
         let same = same_but_digits(rest_a, rest_b);
         if same == rest_a.len() && same == rest_b.len() {
             return true;
         }
-        let place = Place::find(rest_a, same);
-        if place.is_plain && differ_plainly(rest_a.get(same), rest_b.get(same)) {
-            return false;
+        if let Some((len_a, len_b)) = same_parts(rest_a, rest_b, same) {
+            (done_a, done_b) = (done_a + len_a, done_b + len_b);
+            continue;
         }
-        let Some((len_a, len_b)) = place.same_form(rest_a, rest_b, || mentions_trouble(a)) else {
-            return false;
-        };
+        let (at_a, at_b) = (done_a + same, done_b + same);
+        let Some(end) = same_words(a, b, (at_a, at_b)) else { return false };
+        (done_a, done_b) = end;
         // Both end before what differs: it is not in a word.
-        if len_a.max(len_b) <= same {
+        if done_a <= at_a && done_b <= at_b {
             return false;
         }
-        rest_a = rest_a.get(len_a..).unwrap_or_default();
-        rest_b = rest_b.get(len_b..).unwrap_or_default();
     }
+}
+
+fn without_last_spaces(line: &[u8]) -> &[u8] {
+    let spaces = line.iter().rev().take_while(|byte| is(**byte, SPACE)).count();
+    line.get(..line.len() - spaces).unwrap_or_default()
+}
+
+/// Where the parts of both texts end that a place is in, if they are the same: most often they are numbers of other
+/// lengths, or hashes.
+fn same_parts(a: &[u8], b: &[u8], at: usize) -> Option<(usize, usize)> {
+    let begin = begin_of_part(a.get(..at)?);
+    let (from_a, from_b) = (a.get(begin..)?, b.get(begin..)?);
+    let is_plain = !from_a.get(..at - begin)?.iter().any(|byte| is(*byte, CHANGING));
+    if is_plain && differ_plainly(a.get(at), b.get(at)) {
+        return None;
+    }
+    let (mut rest_a, mut rest_b) = (from_a, from_b);
+    loop {
+        let ((part_a, after_a), (part_b, after_b)) = (Part::first(rest_a)?, Part::first(rest_b)?);
+        if part_a != part_b {
+            return None;
+        }
+        (rest_a, rest_b) = (after_a, after_b);
+        let (len_a, len_b) = (a.len() - rest_a.len(), b.len() - rest_b.len());
+        if len_a >= at && len_b >= at && len_a.max(len_b) > at {
+            return Some((len_a, len_b));
+        }
+    }
+}
+
+/// Where a part begins for certain, not long before the end of a text. A point may be within a number, and a dash
+/// within a UUID.
+fn begin_of_part(text: &[u8]) -> usize {
+    let mut begin = text.len();
+    while let Some((before, [last])) = text.get(..begin).and_then(|text| text.split_last_chunk()) {
+        let may_join = || before.last().is_some_and(u8::is_ascii_hexdigit);
+        if !(is(*last, ALPHANUMERIC) || matches!(last, b'.' | b'-') && may_join()) {
+            break;
+        }
+        begin -= 1;
+    }
+    begin
+}
+
+/// Where the words of both lines end that two places are in, if they are the same.
+fn same_words(a: &[u8], b: &[u8], at: (usize, usize)) -> Option<(usize, usize)> {
+    let (begin_a, is_plain) = begin_of_word(a.get(..at.0)?);
+    if is_plain && differ_plainly(a.get(at.0), b.get(at.1)) {
+        return None;
+    }
+    let (begin_b, _) = begin_of_word(b.get(..at.1)?);
+    let (unit_a, unit_b) = (Unit::first(a.get(begin_a..)?), Unit::first(b.get(begin_b..)?));
+    let is_same = unit_a.is_alike(&unit_b, || mentions_trouble(a));
+    is_same.then_some((begin_a + unit_a.len, begin_b + unit_b.len))
+}
+
+/// Where the last word of a text begins, with the spaces before it, and whether it has only letters and signs.
+fn begin_of_word(text: &[u8]) -> (usize, bool) {
+    let mut begin = text.len();
+    let mut is_plain = true;
+    while let Some((before, [last])) = text.get(..begin).and_then(|text| text.split_last_chunk()) {
+        if is(*last, BETWEEN) {
+            let spaces = before.iter().rev().take_while(|byte| is(**byte, SPACE)).count();
+            begin -= if is(*last, SPACE) { 1 + spaces } else { 0 };
+            break;
+        }
+        is_plain &= !is(*last, CHANGING);
+        begin -= 1;
+    }
+    (begin, is_plain)
 }
 
 /// For how many bytes two texts are the same, but for digits in the place of digits.
@@ -89,13 +159,12 @@ fn differ_plainly(a: Option<&u8>, b: Option<&u8>) -> bool {
 const SPACE: u8 = 1;
 /// Between words, and not part of a path.
 const BETWEEN: u8 = 2;
-/// Part of a number, a name or a hash, so that a form cannot be told from what follows alone.
-const JOINED: u8 = 4;
 /// After this, a word may have the same form though it has other letters.
 const CHANGING: u8 = 8;
 const DIGIT: u8 = 16;
 const HEX_LETTER: u8 = 32;
 const OTHER_LETTER: u8 = 64;
+const ALPHANUMERIC: u8 = DIGIT | HEX_LETTER | OTHER_LETTER;
 
 const KINDS: [u8; 256] = {
     let mut kinds = [0; 256];
@@ -105,10 +174,9 @@ const KINDS: [u8; 256] = {
             b' ' | b'\t' => SPACE | BETWEEN,
             b'"' | b'\'' | b'`' | b'(' | b')' | b'[' | b']' | b'{' | b'}' => BETWEEN,
             b'<' | b'>' | b',' | b';' | b'|' => BETWEEN,
-            b'0'..=b'9' => JOINED | CHANGING | DIGIT,
-            b'a'..=b'f' | b'A'..=b'F' => JOINED | HEX_LETTER,
-            b'g'..=b'z' | b'G'..=b'Z' => JOINED | OTHER_LETTER,
-            b'.' | b'-' => JOINED,
+            b'0'..=b'9' => CHANGING | DIGIT,
+            b'a'..=b'f' | b'A'..=b'F' => HEX_LETTER,
+            b'g'..=b'z' | b'G'..=b'Z' => OTHER_LETTER,
             b'/' => CHANGING,
             _ => 0,
         };
@@ -121,58 +189,6 @@ fn is(byte: u8, kind: u8) -> bool {
     KINDS[usize::from(byte)] & kind != 0
 }
 
-fn is_space(byte: u8) -> bool {
-    is(byte, SPACE)
-}
-
-/// Where two lines differ in more than digits.
-struct Place {
-    /// Where the word begins that it is in, with the spaces before it.
-    word: usize,
-    /// Where the letters and digits begin that it is among.
-    stretch: usize,
-    /// Whether the word before it has only letters and signs.
-    is_plain: bool,
-}
-
-impl Place {
-    fn find(text: &[u8], at: usize) -> Self {
-        let before = text.get(..at).unwrap_or_default();
-        let (mut word, mut stretch) = (0, None);
-        let mut is_plain = true;
-        for (at, byte) in before.iter().enumerate().rev() {
-            if is(*byte, BETWEEN) {
-                word = at + 1;
-                break;
-            }
-            if !is(*byte, JOINED) {
-                stretch = stretch.or(Some(at + 1));
-            }
-            is_plain &= !is(*byte, CHANGING);
-        }
-        let spaces = before.get(..word).unwrap_or_default().iter().rev();
-        let spaces = spaces.take_while(|byte| is_space(**byte)).count();
-        Self { stretch: stretch.unwrap_or(word), word: word - spaces, is_plain }
-    }
-
-    /// How far two texts have the same form, beyond this place if there is anything to compare.
-    fn same_form(&self, a: &[u8], b: &[u8], is_trouble: impl Fn() -> bool) -> Option<(usize, usize)> {
-        let (near_a, near_b) = (stretch(a.get(self.stretch..)?), stretch(b.get(self.stretch..)?));
-        if !near_a.is_empty() && !near_b.is_empty() && have_same_form(near_a, near_b) {
-            return Some((self.stretch + near_a.len(), self.stretch + near_b.len()));
-        }
-        let (unit_a, unit_b) = (Unit::first(a.get(self.word..)?), Unit::first(b.get(self.word..)?));
-        let is_same = unit_a.is_alike(&unit_b, is_trouble);
-        is_same.then_some((self.word + unit_a.len, self.word + unit_b.len))
-    }
-}
-
-/// The letters and digits a text begins with.
-fn stretch(text: &[u8]) -> &[u8] {
-    let end = text.iter().position(|byte| !is(*byte, JOINED)).unwrap_or(text.len());
-    text.get(..end).unwrap_or_default()
-}
-
 /// A word and the spaces before it; either may be missing.
 struct Unit<'a> {
     has_space: bool,
@@ -182,13 +198,13 @@ struct Unit<'a> {
 
 impl<'a> Unit<'a> {
     fn first(text: &'a [u8]) -> Self {
-        let spaces = text.iter().take_while(|byte| is_space(**byte)).count();
+        let spaces = text.iter().take_while(|byte| is(**byte, SPACE)).count();
         let rest = text.get(spaces..).unwrap_or_default();
         let end = rest.iter().position(|byte| is(*byte, BETWEEN)).unwrap_or(rest.len());
         let word = rest.get(..end).unwrap_or_default();
-        // Spaces before a number align it, and spaces at the end of a line say nothing.
-        let says_nothing = rest.first().is_none_or(u8::is_ascii_digit);
-        Self { has_space: spaces > 0 && !says_nothing, word, len: spaces + end }
+        // Spaces before a number align it.
+        let has_space = spaces > 0 && !rest.first().is_some_and(u8::is_ascii_digit);
+        Self { has_space, word, len: spaces + end }
     }
 
     fn is_alike(&self, other: &Self, is_trouble: impl Fn() -> bool) -> bool {
@@ -261,7 +277,7 @@ impl<'a> Part<'a> {
 fn alphanumeric(text: &[u8]) -> (usize, u8) {
     let mut kinds = 0;
     for (at, byte) in text.iter().enumerate() {
-        let kind = KINDS[usize::from(*byte)] & (DIGIT | HEX_LETTER | OTHER_LETTER);
+        let kind = KINDS[usize::from(*byte)] & ALPHANUMERIC;
         if kind == 0 {
             return (at, kinds);
         }
@@ -338,3 +354,6 @@ fn uuid(text: &[u8]) -> Option<usize> {
     }
     Some(len)
 }
+
+#[cfg(test)]
+mod tests;
