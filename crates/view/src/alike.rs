@@ -16,7 +16,8 @@ pub fn alike(a: &[u8], b: &[u8]) -> bool {
     // How far they have the same form, at the end of a part.
     let (mut done_a, mut done_b) = (0, 0);
     loop {
-        let (rest_a, rest_b) = (a.get(done_a..).unwrap_or_default(), b.get(done_b..).unwrap_or_default());
+        let (rest_a, rest_b) =
+            (a.get(done_a..).unwrap_or_default(), b.get(done_b..).unwrap_or_default());
         let same = same_but_digits(rest_a, rest_b);
         if same == rest_a.len() && same == rest_b.len() {
             return true;
@@ -214,7 +215,8 @@ impl<'a> Unit<'a> {
         if have_same_form(self.word, other.word) {
             return true;
         }
-        let (Some(ours), Some(theirs)) = (memrchr(b'/', self.word), memrchr(b'/', other.word)) else {
+        let (Some(ours), Some(theirs)) = (memrchr(b'/', self.word), memrchr(b'/', other.word))
+        else {
             return false;
         };
         let ((folder, name), (other_folder, other_name)) =
@@ -253,6 +255,7 @@ const SHORTEST_HEX_OF_LETTERS: usize = 8;
 
 impl<'a> Part<'a> {
     /// The first part of a word, and the rest.
+    #[inline]
     fn first(word: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (len, kinds) = alphanumeric(word);
         let (part, len) = if len == 0 {
@@ -309,7 +312,10 @@ fn duration(text: &[u8]) -> Option<usize> {
         len += number(text.get(len..)?);
         let unit = text.get(len..)?;
         let letters = count(unit, u8::is_ascii_alphabetic);
-        if !matches!(unit.get(..letters)?, b"ns" | b"us" | b"ms" | b"s" | b"m" | b"h" | b"sec" | b"min") {
+        if !matches!(
+            unit.get(..letters)?,
+            b"ns" | b"us" | b"ms" | b"s" | b"m" | b"h" | b"sec" | b"min"
+        ) {
             return None;
         }
         len += letters;

@@ -54,7 +54,11 @@ pub fn changes(before: impl Read, after: impl Read, room: usize) -> Result<Chang
         text.text.push('\n');
         text.literal = 0;
     }
-    Ok(Changes { shown: text.into_shown(taken.bytes, taken.lines), consumed_before: taken.before, any })
+    Ok(Changes {
+        shown: text.into_shown(taken.bytes, taken.lines),
+        consumed_before: taken.before,
+        any,
+    })
 }
 
 struct Held {
@@ -151,7 +155,8 @@ impl Comparison {
         // What comes after the windows may be the same as their ends. If the ends are most of the windows, going on
         // from there would compare them over and over.
         let is_unsure = |hunk: &mut Hunk| {
-            let is_last = hunk.before.end as usize == lines_before && hunk.after.end as usize == lines_after;
+            let is_last =
+                hunk.before.end as usize == lines_before && hunk.after.end as usize == lines_after;
             let compared = hunk.before.start as usize + hunk.after.start as usize;
             is_last && compared > (lines_before + lines_after) / 4
         };
@@ -173,10 +178,13 @@ impl Comparison {
     }
 
     fn take_same<B: Read, A: Read>(&mut self, windows: &mut Windows<B, A>) -> bool {
-        let (Some(before), Some(after)) = (windows.before.pop(), windows.after.pop()) else { return true };
+        let (Some(before), Some(after)) = (windows.before.pop(), windows.after.pop()) else {
+            return true;
+        };
         let is_passing = before.bytes != after.bytes;
         let share = Share { lines: 1, bytes: after.line.raw, before: before.line.raw, is_passing };
-        let entry = Entry { label: Label::Sign(' '), line: &after.line, bytes: &after.bytes, share };
+        let entry =
+            Entry { label: Label::Sign(' '), line: &after.line, bytes: &after.bytes, share };
         self.passing += u64::from(is_passing);
         self.groups.ordinary(entry)
     }

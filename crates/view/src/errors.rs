@@ -18,7 +18,8 @@ pub fn errors(output: impl Read, first_line: u64, room: usize) -> Result<Shown> 
         let (line, bytes) = (lines.recent(0), lines.bytes(0));
         let share = Share { lines: 1, bytes: line.raw, ..Share::default() };
         let entry = Entry { label: Label::Number(number), line, bytes, share };
-        let has_room = if reports_trouble(bytes) { groups.hit(entry) } else { groups.ordinary(entry) };
+        let has_room =
+            if reports_trouble(bytes) { groups.hit(entry) } else { groups.ordinary(entry) };
         if !has_room {
             is_end = false;
             break;

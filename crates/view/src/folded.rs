@@ -139,7 +139,8 @@ impl Folding {
 
     /// How many bytes of text would be left out by folding the run as it is.
     fn hidden(&self) -> usize {
-        let shown_end = if self.run.identical { self.text.text.len() } else { self.last_begin().at };
+        let shown_end =
+            if self.run.identical { self.text.text.len() } else { self.last_begin().at };
         shown_end.saturating_sub(self.run.first_end.at)
     }
 
@@ -155,7 +156,8 @@ impl Folding {
         let last = || (0..self.run.period).map(|ago| lines.bytes(ago));
         // A byte that is not UTF-8 takes three.
         let most: usize = last().map(|line| 3 * line.len()).sum();
-        most <= left || last().map(|line| String::from_utf8_lossy(line).len()).sum::<usize>() <= left
+        most <= left
+            || last().map(|line| String::from_utf8_lossy(line).len()).sum::<usize>() <= left
     }
 
     /// Writes the newest line; false if there is no room. The first line of all is cut to fit.
@@ -190,10 +192,24 @@ impl Folding {
         }
         self.note.clear();
         let _ = match (run.identical, run.blank, run.period) {
-            (_, true, _) => writeln!(self.note, "… {hidden} more blank {} …", plural(hidden, "line", "lines")),
-            (true, _, _) => writeln!(self.note, "… {hidden} more identical {} …", plural(hidden, "line", "lines")),
-            (_, _, 1) => writeln!(self.note, "… {hidden} more {} like this …", plural(hidden, "line", "lines")),
-            _ => writeln!(self.note, "… {hidden} more {} like these …", plural(hidden, "line", "lines")),
+            (_, true, _) => {
+                writeln!(self.note, "… {hidden} more blank {} …", plural(hidden, "line", "lines"))
+            }
+            (true, _, _) => writeln!(
+                self.note,
+                "… {hidden} more identical {} …",
+                plural(hidden, "line", "lines")
+            ),
+            (_, _, 1) => writeln!(
+                self.note,
+                "… {hidden} more {} like this …",
+                plural(hidden, "line", "lines")
+            ),
+            _ => writeln!(
+                self.note,
+                "… {hidden} more {} like these …",
+                plural(hidden, "line", "lines")
+            ),
         };
         if run.folded {
             self.text.text.push_str(&self.note);

@@ -123,7 +123,11 @@ impl Groups {
         if is_end {
             let waiting = std::mem::take(&mut self.waiting);
             let is_short = waiting.iter().map(|it| it.bytes.len()).sum::<usize>() < SHORT;
-            if self.gap > 0 || !is_short || self.text.text.is_empty() || !self.show(&waiting, None, false) {
+            if self.gap > 0
+                || !is_short
+                || self.text.text.is_empty()
+                || !self.show(&waiting, None, false)
+            {
                 waiting.iter().for_each(|it| self.skip(it.share));
             }
         }
@@ -223,10 +227,14 @@ impl Groups {
         }
         let lines = plural(gap, "line", "lines");
         match (self.missing, passing) {
-            (Missing::WithoutErrors, _) => self.text.note(format_args!("… {gap} {lines} without errors …\n")),
+            (Missing::WithoutErrors, _) => {
+                self.text.note(format_args!("… {gap} {lines} without errors …\n"))
+            }
             (Missing::Same, 0) => self.text.note(format_args!("… {gap} {lines} the same …\n")),
             (Missing::Same, _) => {
-                self.text.note(format_args!("… {gap} {lines} the same, {passing} but for times or addresses …\n"));
+                self.text.note(format_args!(
+                    "… {gap} {lines} the same, {passing} but for times or addresses …\n"
+                ));
             }
         }
     }

@@ -7,13 +7,13 @@ use std::io::{ErrorKind, Read, Result};
 
 use memchr::memchr;
 
-use crate::words::mentions_trouble;
 use crate::alike::alike;
+use crate::words::mentions_trouble;
 
 /// How much is kept of a line.
 pub const LONGEST: usize = 32 * 1024;
 
-/// The first size of the buffer. Most outputs are small.
+/// The first size of the buffer. Most outputs are small; for others it grows, as large pieces are read faster.
 const SMALL: usize = 16 * 1024;
 
 /// The largest size: room for four of the longest lines and one that goes on, and as much again to read into.
@@ -137,7 +137,9 @@ impl<R: Read> Lines<R> {
             unread += part;
             line.raw += part as u64;
             let at_end = found == Some(part);
-            if at_end || self.next + unread == self.end && !self.fill_behind(line.len, &mut unread)? {
+            if at_end
+                || self.next + unread == self.end && !self.fill_behind(line.len, &mut unread)?
+            {
                 line.ended = at_end;
                 break;
             }
@@ -243,7 +245,8 @@ impl<R: Read> Lines<R> {
         self.buffer.copy_within(self.next..self.end, end);
         self.end = end + self.end - self.next;
         self.next = end;
-        if self.end > self.buffer.len() / 2 && self.buffer.len() < LARGE {
+        let is_small = self.buffer.len() < LARGE / 2 || self.end > self.buffer.len() / 2;
+        if is_small && self.buffer.len() < LARGE {
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
     }

@@ -24,7 +24,8 @@ pub fn write_lasting(line: &[u8], lasting: &mut Vec<u8>) {
     let mut rest = line;
     let mut before = None;
     while let Some((first, after)) = rest.split_first() {
-        let begins = !before.is_some_and(|byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
+        let begins = !before
+            .is_some_and(|byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
         let passing = if begins { passing(rest) } else { None };
         let (kept, len) = passing.map_or((*first, 1), |len| (MARK, len));
         lasting.push(kept);
@@ -37,7 +38,9 @@ pub fn write_lasting(line: &[u8], lasting: &mut Vec<u8>) {
 fn passing(text: &[u8]) -> Option<usize> {
     let found = match text.first()? {
         b'[' => return since_start(text),
-        b'0'..=b'9' => date(text).or_else(|| clock(text)).or_else(|| address(text)).or_else(|| duration(text)),
+        b'0'..=b'9' => {
+            date(text).or_else(|| clock(text)).or_else(|| address(text)).or_else(|| duration(text))
+        }
         b'A'..=b'Z' => day(text),
         _ => None,
     };
@@ -65,7 +68,8 @@ fn clock(text: &[u8]) -> Option<usize> {
 }
 
 fn address(text: &[u8]) -> Option<usize> {
-    let digits = text.strip_prefix(b"0x")?.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let digits =
+        text.strip_prefix(b"0x")?.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     (digits >= SHORTEST_ADDRESS).then_some(2 + digits)
 }
 
@@ -93,7 +97,10 @@ fn duration(text: &[u8]) -> Option<usize> {
 fn since_start(text: &[u8]) -> Option<usize> {
     let spaces = text.get(1..)?.iter().take_while(|byte| **byte == b' ').count();
     let number = text.get(1 + spaces..)?;
-    let len = any_form(number, &["d.dddddd]", "dd.dddddd]", "ddd.dddddd]", "dddd.dddddd]", "ddddd.dddddd]"])?;
+    let len = any_form(
+        number,
+        &["d.dddddd]", "dd.dddddd]", "ddd.dddddd]", "dddd.dddddd]", "ddddd.dddddd]"],
+    )?;
     Some(1 + spaces + len)
 }
 

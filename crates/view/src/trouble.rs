@@ -96,7 +96,10 @@ fn is_in_name(byte: u8) -> bool {
 /// Some words are harmless, unless they are the level of a message.
 fn is_level(before: &[u8], stem: &[u8]) -> bool {
     let is_one = stem.eq_ignore_ascii_case(b"critical") || stem.eq_ignore_ascii_case(b"severe");
-    !is_one || stem.iter().all(u8::is_ascii_uppercase) || before.ends_with(b"=") || before.ends_with(b"\"")
+    !is_one
+        || stem.iter().all(u8::is_ascii_uppercase)
+        || before.ends_with(b"=")
+        || before.ends_with(b"\"")
 }
 
 /// Whether a word begins after a text that is not a path, an option or another word.
@@ -111,7 +114,9 @@ fn begins_word(before: &[u8], stem: &[u8]) -> bool {
         [.., b':', b':'] => false,
         // `TypeError`, but not `myerror` or `NO_ERROR`.
         [.., letter] if is_in_name(*letter) => {
-            is_capital && letter.is_ascii_alphabetic() && stem.get(1).is_some_and(u8::is_ascii_lowercase)
+            is_capital
+                && letter.is_ascii_alphabetic()
+                && stem.get(1).is_some_and(u8::is_ascii_lowercase)
         }
         _ => true,
     }

@@ -16,7 +16,8 @@ const STEMS: &[&str] = &[
 #[rustfmt::skip]
 const PHRASES: &[&str] = &[
     "segmentation fault", "core dumped", "not found", "no such file", "undefined reference", "undefined symbol",
-    "undefined:", "unbound variable", "no module named", "no rule to make", "unable to", "timed out", "out of memory", "stack overflow", "caused by",
+    "undefined:", "unbound variable", "no module named", "no rule to make", "unable to", "timed out",
+    "out of memory", "stack overflow", "caused by",
     "not ok", "err!", "crashloopbackoff", "imagepullbackoff", "oomkilled", "✗", "✘", "✖", "✕", "❌",
 ];
 

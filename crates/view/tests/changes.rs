@@ -30,7 +30,10 @@ fn lines_that_are_gone_and_new_are_shown_with_two_around_them() {
 ";
     assert_eq!(changed.shown.text, expected);
     assert_eq!(changed.consumed_before, before.len() as u64);
-    assert_eq!((changed.shown.consumed, changed.shown.lines, changed.shown.omitted), (after.len() as u64, 20, 15));
+    assert_eq!(
+        (changed.shown.consumed, changed.shown.lines, changed.shown.omitted),
+        (after.len() as u64, 20, 15)
+    );
 }
 
 #[test]
@@ -48,12 +51,18 @@ fn times_durations_and_addresses_are_no_changes() {
                   [    1.234567] usb\nreal\t1m2.5s\n18/Nov/2026:12:00:01 +0000 GET\nWed Nov 18 13:26:15 UTC\n";
     let after = "2026-12-01T23:59:59.9Z start\nDec 24 19:12:13 host x\ntook 350ms\nran for 3 seconds\nat 0x55d0aabb\n\
                  [  123.000001] usb\nreal\t0m0.1s\n19/Dec/2026:01:02:03 +0000 GET\nThu Dec 17 03:06:15 UTC\n";
-    assert_eq!(compare(before, after), "no changes in 9 lines; 9 differ only in times or addresses\n");
+    assert_eq!(
+        compare(before, after),
+        "no changes in 9 lines; 9 differ only in times or addresses\n"
+    );
 }
 
 #[test]
 fn other_numbers_are_changes() {
-    assert_eq!(compare("3 passed in 1.2s\n", "4 passed in 1.3s\n"), "-3 passed in 1.2s\n+4 passed in 1.3s\n");
+    assert_eq!(
+        compare("3 passed in 1.2s\n", "4 passed in 1.3s\n"),
+        "-3 passed in 1.2s\n+4 passed in 1.3s\n"
+    );
     assert_eq!(compare("v1.2.3\n", "v1.2.4\n"), "-v1.2.3\n+v1.2.4\n");
     assert_eq!(compare("5 mice\n", "6 mice\n"), "-5 mice\n+6 mice\n");
     assert_eq!(compare("abc1234\n", "abc1235\n"), "-abc1234\n+abc1235\n");
@@ -62,7 +71,8 @@ fn other_numbers_are_changes() {
 #[test]
 fn lines_that_differ_in_times_are_counted_where_they_are() {
     let log = |minute: u32, last: &str| {
-        (10..20).map(|second| format!("12:{minute}:{second} a step was done\n")).collect::<String>() + last
+        (10..20).map(|second| format!("12:{minute}:{second} a step was done\n")).collect::<String>()
+            + last
     };
     let expected = "… 8 lines the same, 8 but for times or addresses …
  12:31:18 a step was done
@@ -95,7 +105,8 @@ fn a_page_ends_where_the_next_can_begin() {
     let after = before.replace("5\n", "five\n");
     let (mut at_before, mut at_after, mut changed, mut pages) = (0, 0, 0, 0);
     while at_before < before.len() || at_after < after.len() {
-        let page = changes(&before.as_bytes()[at_before..], &after.as_bytes()[at_after..], 1000).unwrap();
+        let page =
+            changes(&before.as_bytes()[at_before..], &after.as_bytes()[at_after..], 1000).unwrap();
         assert!(page.shown.text.len() <= 1000);
         at_before += page.consumed_before as usize;
         at_after += page.shown.consumed as usize;
@@ -111,13 +122,15 @@ fn outputs_longer_than_what_is_compared_at_once_are_compared() {
     let after = numbered((0..60_000).filter(|n| n % 10_000 != 5_000));
     let text = compare(&before, &after);
     let gone: Vec<_> = text.lines().filter(|line| line.starts_with(['-', '+'])).collect();
-    let expected = (0..6).map(|n| format!("-this is the line with the number {}", n * 10_000 + 5_000));
+    let expected =
+        (0..6).map(|n| format!("-this is the line with the number {}", n * 10_000 + 5_000));
     assert_eq!(gone, expected.collect::<Vec<_>>());
 }
 
 #[test]
 fn long_outputs_with_nothing_in_common_end_with_the_room() {
-    let changed = changes(numbered(0..50_000).as_bytes(), numbered(50_000..99_000).as_bytes(), 2000).unwrap();
+    let changed =
+        changes(numbered(0..50_000).as_bytes(), numbered(50_000..99_000).as_bytes(), 2000).unwrap();
     assert!(changed.shown.text.len() <= 2000 && changed.consumed_before > 1500, "{changed:?}");
 }
 

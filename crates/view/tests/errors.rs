@@ -147,7 +147,10 @@ fn an_output_without_errors_is_one_line() {
 
 #[test]
 fn a_short_line_is_shown_rather_than_counted() {
-    assert_eq!(show("error\n1\n2\nx\n3\n4\nerror\n"), "1:error\n2-1\n3-2\n4-x\n5-3\n6-4\n7:error\n");
+    assert_eq!(
+        show("error\n1\n2\nx\n3\n4\nerror\n"),
+        "1:error\n2-1\n3-2\n4-x\n5-3\n6-4\n7:error\n"
+    );
 }
 
 #[test]
@@ -161,11 +164,20 @@ fn a_page_ends_before_a_group_that_does_not_fit() {
     let first = format!("error: one\n{}", ordinary(20));
     let text = format!("{first}{}error: two {}\n", ordinary(2), "x".repeat(200));
     let shown = errors(text.as_bytes(), 1, 300).unwrap();
-    let expected = "1:error: one\n2-an ordinary line 0\n3-an ordinary line 1\n… 18 lines without errors …\n";
+    let expected =
+        "1:error: one\n2-an ordinary line 0\n3-an ordinary line 1\n… 18 lines without errors …\n";
     assert_eq!(shown.text, expected);
-    assert_eq!((shown.consumed as usize, shown.lines), (first.len(), 21), "what is around it is on the next page");
+    assert_eq!(
+        (shown.consumed as usize, shown.lines),
+        (first.len(), 21),
+        "what is around it is on the next page"
+    );
     let next = errors(&text.as_bytes()[first.len()..], 22, 400).unwrap();
-    assert!(next.text.starts_with("22-an ordinary line 0\n23-an ordinary line 1\n24:error: two"), "{}", next.text);
+    assert!(
+        next.text.starts_with("22-an ordinary line 0\n23-an ordinary line 1\n24:error: two"),
+        "{}",
+        next.text
+    );
 }
 
 #[test]

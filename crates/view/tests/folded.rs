@@ -19,7 +19,8 @@ fn lines(numbers: std::ops::RangeInclusive<u32>, line: impl Fn(u32) -> String) -
 
 #[test]
 fn a_run_of_alike_lines_becomes_its_first_and_last_and_a_count() {
-    let log = lines(1..=400, |n| format!("12:00:{:02} worker {n} is done in {}.{n} s", n % 60, n % 7));
+    let log =
+        lines(1..=400, |n| format!("12:00:{:02} worker {n} is done in {}.{n} s", n % 60, n % 7));
     let expected = "12:00:01 worker 1 is done in 1.1 s\n… 398 more lines like this …\n\
                     12:00:40 worker 400 is done in 1.400 s\n";
     assert_eq!(fold(&log), expected);
@@ -43,7 +44,13 @@ fn a_run_is_folded_as_soon_as_that_is_shorter() {
 
 #[test]
 fn hashes_addresses_and_uuids_are_alike() {
-    let ids = ["a3f5c9d", "1234567", "0x7ffe1234", "deadbeefcafe", "3b241101-e2bb-4255-8caf-4136c566a962"];
+    let ids = [
+        "a3f5c9d",
+        "1234567",
+        "0x7ffe1234",
+        "deadbeefcafe",
+        "3b241101-e2bb-4255-8caf-4136c566a962",
+    ];
     let [ids_a, ids_b] = [ids, ["b1", "c2", "d3", "e4", "f5"]]
         .map(|ids| ids.map(|id| format!("the object {id} was packed and then checked\n")).concat());
     assert_eq!(fold(&ids_a).lines().count(), 3);
@@ -53,15 +60,18 @@ fn hashes_addresses_and_uuids_are_alike() {
 #[test]
 fn only_the_last_part_of_a_path_may_differ() {
     let names = ["alpha.c", "beta.c", "gamma.h", "delta.S", "epsilon.txt"];
-    let same_folder = names.map(|name| format!("copying /usr/src/linux/{name} to the target\n")).concat();
+    let same_folder =
+        names.map(|name| format!("copying /usr/src/linux/{name} to the target\n")).concat();
     assert_eq!(fold(&same_folder).lines().nth(1), Some("… 3 more lines like this …"));
-    let folders = names.map(|name| format!("copying /usr/src/{name}/Makefile to the target\n")).concat();
+    let folders =
+        names.map(|name| format!("copying /usr/src/{name}/Makefile to the target\n")).concat();
     assert_eq!(fold(&folders), folders);
 }
 
 #[test]
 fn padded_numbers_are_alike() {
-    let log = lines(1..=1200, |n| format!("[{:5}] step {n:>6} of the installation finished", n * 3));
+    let log =
+        lines(1..=1200, |n| format!("[{:5}] step {n:>6} of the installation finished", n * 3));
     assert_eq!(fold(&log).lines().count(), 3);
 }
 
@@ -104,7 +114,9 @@ fn a_line_with_an_error_is_never_folded_away() {
     };
     let text = fold(&lines(1..=100, line));
     assert_eq!(text.lines().count(), 7);
-    assert!(text.contains("… 54 more lines like this …\nconnection 56 to /srv/data/part-56 is open\nconnection 57 to"));
+    assert!(text.contains(
+        "… 54 more lines like this …\nconnection 56 to /srv/data/part-56 is open\nconnection 57 to"
+    ));
 }
 
 #[test]
@@ -116,7 +128,8 @@ fn the_name_of_a_file_can_tell_of_an_error() {
 
 #[test]
 fn files_that_fail_are_all_named() {
-    let text = ["one", "two", "three", "four"].map(|it| format!("cannot open /srv/data/{it} for reading\n"));
+    let text = ["one", "two", "three", "four"]
+        .map(|it| format!("cannot open /srv/data/{it} for reading\n"));
     assert_eq!(fold(&text.concat()), text.concat());
 }
 
@@ -131,7 +144,10 @@ fn errors_that_differ_only_in_numbers_fold_with_a_count() {
 #[test]
 fn of_a_progress_bar_the_last_state_is_kept() {
     let states: String = (0..=100).map(|percent| format!("\rdownloading {percent}%")).collect();
-    assert_eq!(fold(&format!("{states}\ndone\n")), "downloading 100% … 100 earlier states …\ndone\n");
+    assert_eq!(
+        fold(&format!("{states}\ndone\n")),
+        "downloading 100% … 100 earlier states …\ndone\n"
+    );
 }
 
 #[test]
@@ -148,7 +164,8 @@ fn line_ends_of_windows_are_not_progress() {
 
 #[test]
 fn a_progress_bar_of_any_length_keeps_its_last_state() {
-    let states: String = (0..=20_000).map(|file| format!("\rchecking file {file} of many")).collect();
+    let states: String =
+        (0..=20_000).map(|file| format!("\rchecking file {file} of many")).collect();
     let text = fold(&format!("{states}\n"));
     assert_eq!(text, "checking file 20000 of many … 20000 earlier states …\n");
 }
@@ -171,7 +188,7 @@ fn a_line_of_any_length_is_not_held() {
 
 #[test]
 fn pages_end_at_lines_and_go_on_where_they_ended() {
-    let text = lines(1..=9, |n| format!("{}", ["one", "two", "six"].map(|it| it.repeat(n as usize)).join(" ")));
+    let text = lines(1..=9, |n| ["one", "two", "six"].map(|it| it.repeat(n as usize)).join(" "));
     let (mut at, mut joined) = (0, String::new());
     while at < text.len() {
         let shown = folded(&text.as_bytes()[at..], 90).unwrap();
@@ -185,7 +202,10 @@ fn pages_end_at_lines_and_go_on_where_they_ended() {
 #[test]
 fn what_is_not_utf_8_is_replaced_and_counted_as_it_is() {
     let shown = folded(&b"a\xff\xfeb\n"[..], PLENTY).unwrap();
-    assert_eq!(shown, Shown { text: "a\u{fffd}\u{fffd}b\n".into(), consumed: 5, lines: 1, omitted: 0 });
+    assert_eq!(
+        shown,
+        Shown { text: "a\u{fffd}\u{fffd}b\n".into(), consumed: 5, lines: 1, omitted: 0 }
+    );
 }
 
 #[test]

@@ -16,7 +16,8 @@ fn line() -> impl Strategy<Value = String> {
 
 /// A line that has a good chance to be alike to another.
 fn varied(line: &str, by: u8) -> String {
-    let vary = |(at, c): (usize, char)| match (c, (at as u8).wrapping_mul(31).wrapping_add(by) % 7) {
+    let vary = |(at, c): (usize, char)| match (c, (at as u8).wrapping_mul(31).wrapping_add(by) % 7)
+    {
         ('0'..='9', 0..=2) => "7".to_owned(),
         ('0'..='9', 3) => "12".to_owned(),
         ('a'..='c', 4) => "c".to_owned(),
