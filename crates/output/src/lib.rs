@@ -1,7 +1,7 @@
 //! Output of any size, from one command: kept in memory and on disk, read in pages, rendered, excerpted, searched
 //! and masked. This crate knows bytes, not commands.
 //!
-//!     bytes ─▶ Masker ─▶ Output ─┬─▶ Reader ─▶ Page, grep, JMESPath
+//!     bytes ─▶ Masker ─▶ Output ─┬─▶ Reader ─▶ Page, grep, JMESPath, View
 //!                        (spill) ├─▶ Excerpt: its start and its end
 //!                                └─▶ Screen: what a terminal shows of it
 //!     Store: which outputs are kept, for whom and how long
@@ -26,6 +26,7 @@ mod spill;
 mod store;
 mod stream;
 mod text;
+mod view;
 
 pub use error::Error;
 pub use excerpt::{Excerpt, shorten};
@@ -33,7 +34,7 @@ pub use gzip::gzip;
 pub use keys::{KEY_NAMES, key_bytes};
 pub use mime::mime;
 pub use output::{Excerpts, NEWEST_KEPT, Output, Piece};
-pub use page::{Data, Page, PageRequest, Reader, Stop};
+pub use page::{Data, LeftOut, Page, PageRequest, Reader, Stop};
 pub use read_position::ReadPosition;
 pub use render::{Newline, Rendering};
 pub use room::{Measure, Room};
@@ -43,3 +44,4 @@ pub use secrets::{Masker, Secrets};
 pub use spill::{DiskAccount, LARGE_PIECE, Quota, Spill, SpillSettings};
 pub use store::{Kept, Outputs, Store};
 pub use stream::Stream;
+pub use view::View;

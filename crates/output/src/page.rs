@@ -54,6 +54,15 @@ pub struct Page {
     pub running: bool,
     /// Whether lines were too long to search as a whole: a match across two parts was not found.
     pub in_parts: bool,
+    /// What a view left out.
+    pub left_out: Option<LeftOut>,
+}
+
+/// How many lines a page stands for, and how many of them it does not show as they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftOut {
+    pub lines: u64,
+    pub omitted: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -54,6 +54,8 @@ impl Reader {
         }
         // No cursor of ours has more.
         let request = PageRequest::bytes(start, from.line.min(MAX_LINE) as usize);
+        // A view has the offsets of the output, but another text.
+        let filter = if let Filter::View(_) = filter { &Filter::Everything } else { filter };
         let Page { data, end, .. } = filter.page(self, request)?;
         let same = match data {
             // Beyond a cut, a complete line may take up fewer bytes of offset than it has.
@@ -78,8 +80,8 @@ impl Reader {
         let request = PageRequest { offset, room, limit_lines: usize::MAX };
         let page = filter.page(self, request)?;
         let next = match &page.data {
-            Data::Text(text) => from.after(&page, text),
-            Data::Binary(_) => ReadPosition::at(page.end),
+            Data::Text(text) if page.left_out.is_none() => from.after(&page, text),
+            _ => ReadPosition::at(page.end),
         };
         Ok((page, next))
     }

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::json::JsonPath;
 use crate::page::{Page, PageBuilder, PageRequest, Reader};
 use crate::text::whole_characters;
+use crate::view::View;
 
 /// A longer line is searched in parts.
 const MAX_LINE: usize = 32 << 20;
@@ -122,6 +123,7 @@ pub enum Filter {
     Everything,
     Grep(Grep),
     JsonPath(JsonPath),
+    View(View),
 }
 
 impl Filter {
@@ -136,13 +138,16 @@ impl Filter {
         })
     }
 
-    /// A page of that part. Offsets count only what is in it.
+    /// A page of that part. Offsets count only what is in it, but for views.
     pub fn page(&self, reader: &Reader, request: PageRequest) -> Result<Page, Error> {
         match self {
-            Self::Grep(_) | Self::JsonPath(_) if reader.is_binary() => Err(Error::Binary),
+            Self::Grep(_) | Self::JsonPath(_) | Self::View(_) if reader.is_binary() => {
+                Err(Error::Binary)
+            }
             Self::Everything => reader.page(request).map_err(Error::Read),
             Self::Grep(grep) => reader.grep(grep, request).map_err(Error::Read),
             Self::JsonPath(path) => reader.json_path(path, request),
+            Self::View(view) => reader.view(*view, request).map_err(Error::Read),
         }
     }
 }

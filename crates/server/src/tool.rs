@@ -30,6 +30,7 @@ mod shell_exec;
 mod stop_job;
 mod table;
 mod timeout;
+mod view;
 mod write_job;
 
 use std::pin::Pin;

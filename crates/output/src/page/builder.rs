@@ -130,7 +130,7 @@ impl PageBuilder {
         // There may be offsets without text behind the last line.
         let end = if self.full { offset(self.text.len()) } else { self.total };
         let (data, total) = (Data::Text(self.text), self.total);
-        Page { data, start, end, total, running: false, in_parts: false }
+        Page { data, start, end, total, running: false, in_parts: false, left_out: None }
     }
 
     /// The offset of the text at an index.

@@ -201,6 +201,14 @@ impl Reader {
             self.output.read_next(self.stream, request.offset, limit)?;
         let end = start + bytes.len() as u64;
         let running = self.is_running();
-        Ok(Page { data: Data::Binary(bytes), start, end, total, running, in_parts: false })
+        Ok(Page {
+            data: Data::Binary(bytes),
+            start,
+            end,
+            total,
+            running,
+            in_parts: false,
+            left_out: None,
+        })
     }
 }

@@ -21,6 +21,7 @@ use super::Call;
 use super::ending::{LOST, remarks, shortened, why_closed};
 use super::error::ToolError;
 use super::timeout::timed_out;
+use super::view::describe;
 use crate::blocking::run_blocking;
 use crate::budget::{MaxAnswer, size_as_json};
 use crate::output_uri::OutputUri;
@@ -205,12 +206,15 @@ pub async fn report(
         None => max_answer.room(request.taken + size_as_json(&report), Measure::QuotedTwice),
     };
     let filtered = request.grep.is_some();
-    let JobOutput { text, next, omitted } =
+    let JobOutput { text, next, omitted, left_out } =
         read_output(call, job, call.watcher.streams, request, room).await?;
     // A place among matching lines is not a place in the output.
     if !filtered {
         job.note_told(next);
     }
+    let said = [report.message.take(), left_out.and_then(describe)];
+    let said: Vec<_> = said.into_iter().flatten().collect();
+    report.message = (!said.is_empty()).then(|| said.join("; "));
     report.output = Some(text);
     report.omitted_bytes = Some(omitted).filter(|omitted| *omitted > 0);
     report.next_cursor = Some(write_cursor(next));

@@ -15,6 +15,7 @@ use super::Call;
 use super::answer::{Answer, IN_PARTS, answer_as_json};
 use super::error::ToolError;
 use super::paging::{check_limit, filter, is_pending, next_page, parse_cursor, read_page};
+use super::view::{NotWithView, ViewName, describe};
 use crate::budget::size_as_json;
 use crate::memory::PAGE;
 use crate::output_uri::{Cursor, OutputUri};
@@ -36,6 +37,9 @@ pub struct Params {
     grep: Option<String>,
     /// Only what this JMESPath finds in JSON output
     json_path: Option<String>,
+    /// Shorter: similar lines folded, or only errors
+    #[serde(default)]
+    view: ViewName,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +78,13 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let cursor = parse_cursor(params.cursor.as_deref())?;
     let limit = params.limit_bytes.map(check_limit).transpose()?;
     let (grep, json_path) = (params.grep.as_deref(), params.json_path.as_deref());
-    let filter = filter(&call.watcher.cancelled, grep, json_path).await?;
+    let filter = match (params.view.view(), grep.or(json_path)) {
+        (Some(_), Some(_)) => {
+            return Err(ToolError::arguments(NotWithView("`grep` and `json_path`")));
+        }
+        (Some(view), None) => Filter::View(view),
+        (None, _) => filter(&call.watcher.cancelled, grep, json_path).await?,
+    };
     let uri: Option<OutputUri> = params.uri.parse().ok();
     if let (Some(uri), Some(id)) = (&uri, &cursor.id)
         && uri.id != *id
@@ -128,7 +138,8 @@ impl Reply {
         self.bytes_start = page.start;
         self.bytes_end = (page.end > page.start).then(|| page.end - 1);
         self.total_bytes = page.total;
-        self.message = page.in_parts.then(|| IN_PARTS.to_owned());
+        let view = page.left_out.and_then(describe);
+        self.message = page.in_parts.then(|| IN_PARTS.to_owned()).or(view);
         self.running = page.running.then_some(true);
     }
 }

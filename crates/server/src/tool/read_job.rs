@@ -13,6 +13,7 @@ use super::answer::{Answer, answer_as_json};
 use super::error::ToolError;
 use super::jobs::{JobReport, OutputRequest, WaitParams, find_job, parse_cursor, report};
 use super::paging::check_limit;
+use super::view::{NotWithView, ViewName};
 
 pub const DESCRIPTION: &str =
     "Read a background job's state and new output, at once or after waiting";
@@ -30,6 +31,9 @@ pub struct Params {
     limit_bytes: Option<usize>,
     /// Only lines that match this regex
     grep: Option<String>,
+    /// Similar lines folded, or only errors
+    #[serde(default)]
+    view: ViewName,
     #[serde(flatten)]
     wait: WaitParams,
     all: Option<bool>,
@@ -66,6 +70,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     for id in ids {
         jobs.push(find_job(&call, id).await?);
     }
+    if params.view.view().is_some() && (params.grep.is_some() || params.tail.is_some()) {
+        return Err(ToolError::arguments(NotWithView("`grep` and `tail`")));
+    }
     let cursor = params.cursor.as_deref().map(parse_cursor).transpose()?;
     let limit = params.limit_bytes.map(check_limit).transpose()?;
     let condition = params.wait.condition().await?;
@@ -99,6 +106,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             tail: params.tail,
             limit: limit.map(|limit| (limit / jobs.len()).max(1)),
             grep: params.grep.clone(),
+            view: params.view.view(),
             max_answer: call.faces.max_answer.shared_by(jobs.len()),
             taken: 0,
         };

@@ -1,7 +1,9 @@
 //! Reading what a job printed: from a place on, or its last lines.
 
 use mcpz_engine::{Job, Position};
-use mcpz_output::{Data, Error, Filter, PageRequest, ReadPosition, Reader, Room, Stream};
+use mcpz_output::{
+    Data, Error, Filter, LeftOut, PageRequest, ReadPosition, Reader, Room, Stream, View,
+};
 
 use super::super::Call;
 use super::super::error::ToolError;
@@ -21,6 +23,7 @@ pub struct OutputRequest {
     /// At most so many bytes, if the call says so.
     pub limit: Option<usize>,
     pub grep: Option<String>,
+    pub view: Option<View>,
     /// How long the answer may be otherwise.
     pub max_answer: MaxAnswer,
     /// How much of that the rest of the answer takes.
@@ -31,17 +34,20 @@ impl OutputRequest {
     /// Everything that fits into one answer.
     pub fn new(call: &Call<'_>) -> Self {
         let (from, max_answer) = (Position::default(), call.faces.max_answer);
-        Self { from, tail: None, limit: None, grep: None, max_answer, taken: 0 }
+        Self { from, tail: None, limit: None, grep: None, view: None, max_answer, taken: 0 }
     }
 }
 
 /// What a job printed.
+#[derive(Default)]
 pub struct JobOutput {
     pub text: String,
     /// Where to continue reading.
     pub next: Position,
     /// Bytes before the last lines, if fewer of them fit than the call wants.
     pub omitted: u64,
+    /// What a view left out.
+    pub left_out: Option<LeftOut>,
 }
 
 pub async fn read_output(
@@ -54,8 +60,11 @@ pub async fn read_output(
     let (output, view) = (job.output.clone(), job.rendering());
     call.watcher.wait_for_room(PAGE).await;
     let read = run_blocking(&call.watcher.cancelled, move |stop| {
-        let filter = Filter::new(request.grep.as_deref(), None)?;
-        let mut read = JobOutput { text: String::new(), next: request.from, omitted: 0 };
+        let filter = match request.view {
+            Some(view) => Filter::View(view),
+            None => Filter::new(request.grep.as_deref(), None)?,
+        };
+        let mut read = JobOutput { next: request.from, ..JobOutput::default() };
         let mut left = room;
         for stream in streams {
             let reader = Reader::new(output.clone(), *stream, view).until(stop.clone()).live();
@@ -69,6 +78,11 @@ pub async fn read_output(
                 None => {
                     let (page, next) = reader.read_on(&filter, *place, left)?;
                     *place = next;
+                    if let Some(LeftOut { lines, omitted }) = page.left_out {
+                        let all = read.left_out.get_or_insert(LeftOut { lines: 0, omitted: 0 });
+                        all.lines += lines;
+                        all.omitted += omitted;
+                    }
                     (text_of(page.data), 0)
                 }
             };

@@ -1,0 +1,37 @@
+//! Shorter forms of an output that a call can ask for.
+
+use mcpz_output::{LeftOut, View};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// What a call asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ViewName {
+    #[default]
+    Full,
+    Folded,
+    Errors,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("`view` works only without {0}")]
+pub struct NotWithView(pub &'static str);
+
+impl ViewName {
+    /// `None` means the output as it is.
+    pub fn view(self) -> Option<View> {
+        match self {
+            Self::Full => None,
+            Self::Folded => Some(View::Folded),
+            Self::Errors => Some(View::Errors),
+        }
+    }
+}
+
+/// What to say about lines that a view does not show.
+pub fn describe(left_out: LeftOut) -> Option<String> {
+    let LeftOut { lines, omitted } = left_out;
+    let all = if lines == 1 { "line" } else { "lines" };
+    (omitted > 0).then(|| format!("{omitted} of {lines} {all} not shown; omit `view` to read them"))
+}
