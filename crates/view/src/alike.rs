@@ -219,13 +219,10 @@ impl<'a> Unit<'a> {
         else {
             return false;
         };
-        let ((folder, name), (other_folder, other_name)) =
+        let ((folder, _), (other_folder, other_name)) =
             (self.word.split_at(ours), other.word.split_at(theirs));
         // The rest of both lines is the same, so that one of them can be asked for both.
-        have_same_form(folder, other_folder)
-            && !mentions_trouble(name)
-            && !mentions_trouble(other_name)
-            && !is_trouble()
+        have_same_form(folder, other_folder) && !mentions_trouble(other_name) && !is_trouble()
     }
 }
 

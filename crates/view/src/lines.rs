@@ -10,8 +10,11 @@ use memchr::memchr;
 use crate::alike::alike;
 use crate::words::mentions_trouble;
 
-/// How much is kept of a line.
-pub const LONGEST: usize = 32 * 1024;
+/// How much is kept of a line that is too long.
+const LONGEST: usize = 32 * 1024;
+
+/// A line this long is kept: without its last bytes, but with a note about them, it would not be shorter.
+const WHOLE: usize = LONGEST + NOTE;
 
 /// The first size of the buffer. Most outputs are small; for others it grows, as large pieces are read faster.
 const SMALL: usize = 16 * 1024;
@@ -22,7 +25,7 @@ const LARGE: usize = 8 * LONGEST;
 /// How many lines can be looked at: the newest, and three before it.
 const RECENT: usize = 4;
 
-/// More than the note takes that says how many states were left out.
+/// More than a note takes that says how much was left out.
 const NOTE: usize = 48;
 
 /// One line, or what is kept of it.
@@ -91,8 +94,8 @@ impl<R: Read> Lines<R> {
             let found = memchr(b'\n', rest).map(|found| searched + found);
             searched = self.end - self.next;
             match found {
-                Some(len) if len <= LONGEST => self.take(len, true),
-                _ if searched > LONGEST => self.take_long()?,
+                Some(len) if len <= WHOLE => self.take(len, true),
+                _ if searched > WHOLE => self.take_long()?,
                 _ if self.fill()? => continue,
                 _ if searched > 0 => self.take(searched, false),
                 _ => return Ok(false),
@@ -130,7 +133,7 @@ impl<R: Read> Lines<R> {
                 line.cut_hash = hash(line.cut_hash, rest.get(..part).unwrap_or_default());
                 line.cut += part as u64;
             } else {
-                part = part.min(LONGEST + 1 - line.len);
+                part = part.min(WHOLE + 1 - line.len);
                 self.buffer.copy_within(from..from + part, self.next + line.len);
                 line.len += part;
             }
@@ -143,14 +146,14 @@ impl<R: Read> Lines<R> {
                 line.ended = at_end;
                 break;
             }
-            if line.len > LONGEST {
+            if line.len > WHOLE {
                 self.shorten(&mut line);
             }
         }
         line.at = self.next;
         self.next += unread + usize::from(line.ended);
         line.raw += u64::from(line.ended);
-        if line.len > LONGEST {
+        if line.len > WHOLE {
             self.cut(&mut line);
         }
         if line.cut == 0 && self.returns {

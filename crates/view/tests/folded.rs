@@ -179,6 +179,26 @@ fn a_line_longer_than_the_room_is_cut() {
 }
 
 #[test]
+fn a_line_is_cut_to_a_few_bytes_if_there_is_no_room() {
+    let shown = folded("x".repeat(1000).as_bytes(), 0).unwrap();
+    assert_eq!(shown.text, format!("{}… 960 bytes more …", "x".repeat(40)));
+    assert_eq!(folded(&b"short\n"[..], 0).unwrap().text, "short\n");
+}
+
+#[test]
+fn a_line_is_not_cut_where_a_note_would_be_longer() {
+    let line = "x".repeat(32 * 1024 + 2);
+    assert_eq!(fold(&line), line);
+}
+
+#[test]
+fn a_run_whose_lines_grow_stays_within_the_room() {
+    let text = lines(1..=300, |n| format!("step {}", "7".repeat(n as usize)));
+    let shown = folded(text.as_bytes(), 400).unwrap();
+    assert!(shown.text.len() <= 400 && shown.omitted > 50, "{shown:?}");
+}
+
+#[test]
 fn a_line_of_any_length_is_not_held() {
     let line = std::io::Read::take(std::io::repeat(b'x'), 20 << 20);
     let shown = folded(line, PLENTY).unwrap();

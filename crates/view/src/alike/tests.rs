@@ -32,6 +32,7 @@ fn numbers_hashes_times_and_names_of_files_do_not_matter() {
     let pairs = [
         ("12:00:01 x", "9:30:59 x"),
         ("a   9 b", "a 10 b"),
+        ("[ 9] x", "[10] x"),
         ("took 1.5s", "took 350ms"),
         ("took 1m2s", "took 3s"),
         ("id a3f5c9d end", "id 1234567 end"),
