@@ -194,8 +194,8 @@ fn a_line_is_not_cut_where_a_note_would_be_longer() {
 #[test]
 fn a_run_whose_lines_grow_stays_within_the_room() {
     let text = lines(1..=300, |n| format!("step {}", "7".repeat(n as usize)));
-    let shown = folded(text.as_bytes(), 400).unwrap();
-    assert!(shown.text.len() <= 400 && shown.omitted > 50, "{shown:?}");
+    let shown = folded(text.as_bytes(), 250).unwrap();
+    assert!(shown.text.len() <= 250 && shown.omitted > 50, "{shown:?}");
 }
 
 #[test]

@@ -64,6 +64,7 @@ fn words_folders_and_short_names_matter() {
     ];
     for (a, b) in pairs {
         assert!(!alike(a.as_bytes(), b.as_bytes()), "{a} and {b}");
+        assert!(!alike(b.as_bytes(), a.as_bytes()), "{b} and {a}");
     }
 }
 
