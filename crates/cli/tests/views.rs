@@ -55,9 +55,10 @@ fn a_running_job_can_be_read_folded() {
     let mut server = Server::start(&[]);
     let command = format!("{LOG}; echo ready; sleep 300");
     let job = server.call(json!({"command": command, "background": true}))["job_id"].clone();
-    let wait = json!({"job_id": job, "cursor": "0", "wait_for": "text", "pattern": "ready", "limit_bytes": 1});
+    let wait = json!({"job_id": job, "cursor": "bytes:0", "wait_for": "text", "pattern": "ready", "limit_bytes": 1});
     server.tool("read_job", wait);
-    let read = server.tool("read_job", json!({"job_id": job, "cursor": "0", "view": "folded"}));
+    let read =
+        server.tool("read_job", json!({"job_id": job, "cursor": "bytes:0", "view": "folded"}));
     let report = &read["structuredContent"];
     let output = report["output"].as_str().unwrap();
     assert!(output.contains("… 5998 more lines like this …"), "{report}");
