@@ -22,6 +22,7 @@ mod notes;
 mod processes;
 mod rules;
 mod shebang;
+mod shells;
 mod target;
 
 use std::collections::HashSet;
@@ -352,10 +353,12 @@ impl LockedRun {
         let decided = rules.decide(&caller.standing, env_program, &target, &arguments, &find);
         let decided = decided.and_then(|standing| {
             let rises = standing == Standing::Free && caller.standing != Standing::Free;
-            match rises && rules.limits_arguments_of(&target) {
-                true => self.check_environment(question).map(|()| standing),
-                false => Ok(standing),
+            if rises && rules.limits_arguments_of(&target) {
+                self.check_environment(question, |_| true)?;
+            } else if rules.holds(&caller.standing) && is_run_by_shell(&target) {
+                self.check_environment(question, shells::changes_shells)?;
             }
+            Ok(standing)
         });
         match decided {
             Ok(standing) => {
@@ -381,8 +384,13 @@ impl LockedRun {
         }
     }
 
-    /// Refuses variables with which an allowed call may do something else, unless the run began with them.
-    fn check_environment(&self, question: &Question) -> Result<(), RefusedBecause> {
+    /// Refuses variables with which an allowed call may do something else, if they `matter`, unless the run began with
+    /// them.
+    fn check_environment(
+        &self,
+        question: &Question,
+        matter: impl Fn(&str) -> bool,
+    ) -> Result<(), RefusedBecause> {
         let environment = question.environment().map_err(|_| RefusedBecause::Unclear)?;
         let new = environment.iter().filter(|entry| !self.environment.contains(*entry));
         let mut names = new.filter_map(|entry| {
@@ -390,7 +398,7 @@ impl LockedRun {
             let (name, value) = text.split_once('=').unwrap_or((&text, ""));
             let fits =
                 self.is_set_by_git(name, value) || self.prepared.rules.allow_variable(name, value);
-            (!fits).then(|| name.to_owned())
+            (matter(name) && !fits).then(|| name.to_owned())
         });
         names.next().map_or(Ok(()), |name| Err(RefusedBecause::Variable(name)))
     }
@@ -474,4 +482,9 @@ pub fn can_lock() -> io::Result<()> {
     let trial = std::thread::Builder::new()
         .spawn(|| filter::install(0, Asks { execs: true, renames: true }).map(drop))?;
     trial.join().unwrap_or(Err(io::ErrorKind::Other.into()))
+}
+
+/// Whether it is a shell, or the script of one.
+fn is_run_by_shell(target: &Target) -> bool {
+    std::iter::once(target).chain(target.parts()).any(|it| shells::is_shell(&it.path))
 }

@@ -384,12 +384,21 @@ impl<'a> Judge<'a> {
         name.known().is_none_or(|name| !name.contains('/')) || self.policy.allow.iter().any(by_rule)
     }
 
-    /// Judges a script that another process runs, which does not know the functions.
+    /// Judges a script that another shell runs, which does not know the functions.
     fn new_shell(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
+        self.elsewhere(|judge| judge.script(text, shell, Some(span)))
+    }
+
+    /// Judges a script that a program has a shell run. The program may set any variable that it has not inherited, and
+    /// gives the shell no arguments.
+    fn shell_of_program(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
         for arguments in held::shell_arguments(text) {
             self.named.add(Some("sh"), ProgramFiles::anywhere(), Some(arguments));
         }
-        self.elsewhere(|judge| judge.script(text, shell, Some(span)))
+        let forgotten = self.knowledge.forget_unexported();
+        let judged = self.new_shell(text, shell, span);
+        self.knowledge.remember(forgotten);
+        judged
     }
 
     /// Judges something that happens in another process, which does not know the functions.

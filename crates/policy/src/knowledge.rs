@@ -76,6 +76,12 @@ struct Arguments {
     shifted: bool,
 }
 
+/// What another shell does not know.
+pub struct Forgotten {
+    names: Vec<String>,
+    arguments: Arguments,
+}
+
 /// How many lists of arguments are remembered.
 const MOST_CALLS: usize = 32;
 
@@ -173,6 +179,24 @@ impl Knowledge {
     /// From here on, only the run will know the arguments of functions.
     pub fn forget_arguments(&mut self) {
         self.arguments.overflowed = true;
+    }
+
+    /// Until this is remembered, only the run knows the variables that programs do not get, and there are no arguments.
+    pub fn forget_unexported(&mut self) -> Forgotten {
+        let arguments = std::mem::take(&mut self.arguments);
+        let unexported = |name: &String| !self.exports_all && !self.exported.contains(name);
+        let hidden = self.values.iter_mut().filter(|(name, _)| unexported(name));
+        let names = hidden.filter_map(|(name, it)| it.insert(Value::Unknown).then(|| name.clone()));
+        Forgotten { names: names.collect(), arguments }
+    }
+
+    pub fn remember(&mut self, forgotten: Forgotten) {
+        self.arguments = forgotten.arguments;
+        for name in &forgotten.names {
+            if let Some(values) = self.values.get_mut(name) {
+                values.remove(&Value::Unknown);
+            }
+        }
     }
 
     /// Takes note of a `shift`.

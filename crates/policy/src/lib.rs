@@ -51,7 +51,7 @@ pub use programs::{is_interpreter, is_shell};
 pub use rule::{ExactCall, Rule, RuleError};
 pub use script::{Shell, Span};
 pub use threats::Threat;
-pub use traces::Traces;
+pub use traces::{Traces, is_builtin};
 
 pub use typing::{InputWay, Reader, TypedText, TypingError};
 pub use variables::is_harmless;

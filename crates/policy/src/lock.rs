@@ -76,6 +76,17 @@ pub enum MayRun {
     AsBefore,
 }
 
+impl MayRun {
+    /// It may no longer execute a program by its bare name.
+    fn forget(&mut self, name: &str) {
+        if let Self::Only(needed) = self
+            && needed.iter().any(|it| is_bare(it, name))
+        {
+            *needed = needed.iter().filter(|it| !is_bare(it, name)).cloned().collect();
+        }
+    }
+}
+
 impl Policy {
     /// The lock for a command that names these programs. `None` if nothing can be held.
     pub(crate) fn lock(&self, named: &Named) -> Option<Lock> {
@@ -146,6 +157,12 @@ impl Policy {
                 }
             }
             at += 1;
+        }
+        // What a program needs does not lead back to it with other arguments. Git has rules of its own for that.
+        for limited in named.iter().filter(|it| it.arguments.is_some()) {
+            let own = program(base_name(&limited.name));
+            let others = all.iter_mut().filter(|it| !it.named && own != "git");
+            others.for_each(|it| it.may_run.forget(own));
         }
         all
     }
@@ -221,8 +238,7 @@ fn usual(name: &str) -> MayRun {
 /// with others.
 fn without_itself(name: &str, needed: &[String], all: &mut Vec<LockedProgram>) -> Arc<[String]> {
     let own = program(base_name(name));
-    let is_itself = |it: &String| program(base_name(it)) == own && !it.contains('/');
-    let mut rest: Vec<_> = needed.iter().filter(|it| !is_itself(it)).cloned().collect();
+    let mut rest: Vec<_> = needed.iter().filter(|it| !is_bare(it, own)).cloned().collect();
     if own == "ssh" && rest.len() < needed.len() {
         for path in ["/usr/bin/ssh", "/usr/local/bin/ssh"] {
             add(all, path, Some(needs::jumps()), MayRun::AsBefore);
@@ -230,6 +246,11 @@ fn without_itself(name: &str, needed: &[String], all: &mut Vec<LockedProgram>) -
         }
     }
     rest.into()
+}
+
+/// Whether a program is needed by its bare name, whatever its version.
+fn is_bare(needed: &str, name: &str) -> bool {
+    !needed.contains('/') && program(needed) == name
 }
 
 fn add(

@@ -25,19 +25,15 @@ use mcpz_policy::{Rule, glob, glob_path, is_harmless};
 
 use super::denied::{Denied, Find};
 use super::identity::FileId;
-use super::listener::MAX_ARGUMENT;
 use super::makers::{self, Makers, Makes};
 use super::notes::Notes;
+use super::shells::{is_shell, plain_program};
 use super::target::{Target, base_name};
 use crate::exec_rules::{AllowedProgram, Argument, ExecRules, MayRun, RefusedBecause};
 
 /// Folders that count as part of every `PATH`.
 const SYSTEM: [&str; 6] =
     ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
-
-/// Shells that take a command after `-c`, and that every system has or nobody adds.
-const SHELLS: [&str; 6] =
-    ["/bin/sh", "/usr/bin/sh", "/bin/bash", "/usr/bin/bash", "/bin/dash", "/usr/bin/dash"];
 
 /// What a process of the run may execute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -321,15 +317,7 @@ impl Rules {
         target: &Target,
         arguments: &[Vec<u8>],
     ) -> Result<Standing, RefusedBecause> {
-        let is_shell = SHELLS.iter().any(|shell| target.path.as_os_str() == *shell);
-        let text = match arguments {
-            [_, option, dashes, text, ..] if option == b"-c" && dashes == b"--" && is_shell => {
-                plain_text(text)
-            }
-            [_, option, text, ..] if option == b"-c" && is_shell => plain_text(text),
-            _ => None,
-        };
-        let name = text.and_then(|text| text.split(' ').find(|word| !word.is_empty()));
+        let name = plain_program(arguments).filter(|_| is_shell(&target.path));
         let needed: &[String] = if let Standing::Bound(needed) = standing { needed } else { &[] };
         let mut named = self.allowed.iter().flatten().filter(|it| it.named).map(|it| &it.name);
         let may =
@@ -441,20 +429,6 @@ fn fit(words: &[Argument], given: &[Vec<u8>]) -> bool {
         reached = next;
     }
     reached.last() == Some(&true)
-}
-
-/// The text for a shell, if it is a program and arguments in which the shell finds nothing to do, all of it known.
-fn plain_text(text: &[u8]) -> Option<&str> {
-    let text = std::str::from_utf8(text).ok().filter(|text| text.len() < MAX_ARGUMENT)?;
-    // Its own arguments are data.
-    let text = text.strip_suffix(" \"$@\"").unwrap_or(text);
-    let text = text.strip_prefix("exec ").unwrap_or(text);
-    // Every other piece is between single quotes.
-    let pieces = text.split('\'');
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || " /_.,:@%+-=".contains(c);
-    let plain = pieces.clone().step_by(2).all(|piece| piece.chars().all(is_plain));
-    let name = text.split(' ').find(|word| !word.is_empty())?;
-    (plain && pieces.count() % 2 == 1 && !name.contains(['\'', '='])).then_some(text)
 }
 
 /// Whether two names or paths are the same program.

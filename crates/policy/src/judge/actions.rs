@@ -35,7 +35,10 @@ impl Judge<'_> {
                 self.script(&text, call.shell, Some(span))
             }
             Action::RunScript { text, span, by: Runner::NewShell(shell) } => {
-                self.new_shell(&text, shell, span)
+                match call.name().is_some_and(|name| programs::is_shell(&name)) {
+                    true => self.new_shell(&text, shell, span),
+                    false => self.shell_of_program(&text, shell, span),
+                }
             }
             Action::RunForeign { texts, span } => self.run_foreign(&texts, span),
             Action::RunLater => {

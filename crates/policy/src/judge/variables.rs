@@ -87,7 +87,7 @@ impl Judge<'_> {
             }
             (Effect::Command, Some(_)) if known.as_deref().is_some_and(is_harmless) => Ok(()),
             (Effect::Command, Some(value)) if known.is_some() => {
-                self.new_shell(&known.unwrap_or_default(), Shell::Sh, value.span.clone())
+                self.shell_of_program(&known.unwrap_or_default(), Shell::Sh, value.span.clone())
             }
             _ if self.allows_opaque() => Ok(()),
             _ => Err(self.deny(span.clone(), Why::Variable { name: name.to_owned() })),
