@@ -90,11 +90,18 @@ impl fmt::Display for Denial {
                  directory, and not behind a link that a command made"
             ),
             Why::NotAllowed { name, allowed } => {
-                write!(
-                    f,
-                    "runs `{name}`, which is not on the allow list; allowed: {}",
-                    few(allowed)
-                )
+                let is_use = |rule: &&String| {
+                    rule.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with(' '))
+                };
+                let uses: Vec<_> = allowed.iter().filter(is_use).cloned().collect();
+                match uses.as_slice() {
+                    [] => write!(
+                        f,
+                        "runs `{name}`, which is not on the allow list; allowed: {}",
+                        few(allowed)
+                    ),
+                    uses => write!(f, "is not among the allowed uses of `{name}`: {}", few(uses)),
+                }
             }
             Why::Added { rule } => write!(
                 f,

@@ -345,3 +345,14 @@ fn an_operator_that_the_shell_does_not_have_is_named() {
     assert_eq!(denial.part, "<<<");
     assert!(denial.to_string().contains("only bash has this operator"), "{denial}");
 }
+
+#[test]
+fn a_refused_use_of_a_program_is_told_which_uses_are_allowed() {
+    let told = refusal(&allow("ls,git status,git log,gitk"), "git push");
+    assert!(
+        told.ends_with("is not among the allowed uses of `git`: git status, git log"),
+        "{told}"
+    );
+    let told = refusal(&allow("ls,git status"), "rm x");
+    assert!(told.ends_with("which is not on the allow list; allowed: ls, git status"), "{told}");
+}
