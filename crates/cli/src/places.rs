@@ -93,9 +93,11 @@ fn list(open: &[PlaceListing], json: bool) -> Result<(), Box<dyn Error>> {
         writeln!(stdout, "no places")?;
         return Ok(());
     }
+    let kinds = open.iter().map(|place| visible(&place.kind).chars().count());
+    let width = kinds.max().unwrap_or(0).max("KIND".len());
     writeln!(
         stdout,
-        "{:<14} {:<8} {:>7}  {:<12} {:<24} RUNS",
+        "{:<14} {:<8} {:>7}  {:<12} {:<width$} RUNS",
         "PLACE", "STATE", "AGE", "OWNER", "KIND"
     )?;
     for place in open {
@@ -112,7 +114,7 @@ fn list(open: &[PlaceListing], json: bool) -> Result<(), Box<dyn Error>> {
         };
         writeln!(
             stdout,
-            "{:<14} {:<8} {:>7}  {:<12} {:<24} {}",
+            "{:<14} {:<8} {:>7}  {:<12} {:<width$} {}",
             place.name,
             "open",
             time(place.age),

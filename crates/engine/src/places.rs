@@ -136,7 +136,12 @@ impl Places {
         place.max.saturating_sub(count(&slots, place))
     }
 
-    /// All that are open.
+    /// All that take commands.
+    pub fn open(&self) -> Vec<Arc<OpenPlace>> {
+        self.all().into_iter().filter(|place| !place.link.is_closed()).collect()
+    }
+
+    /// All that are open, or were.
     pub fn all(&self) -> Vec<Arc<OpenPlace>> {
         let slots: Vec<_> = lock(&self.slots).values().cloned().collect();
         let open = slots.iter().filter_map(|slot| slot.open.try_lock().ok()?.clone());

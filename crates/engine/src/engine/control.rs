@@ -56,7 +56,7 @@ impl Managed for ManagedEngine {
     }
 
     fn stop_places(&self, name: &str) -> Stopping {
-        let mut places = self.0.upgrade().map_or_else(Vec::new, |shared| shared.places.all());
+        let mut places = self.0.upgrade().map_or_else(Vec::new, |shared| shared.places.open());
         places.retain(|place| *place.name == *name);
         places.iter().for_each(|place| place.hang_up());
         Box::pin(async move {
@@ -92,7 +92,7 @@ impl Shared {
             listed.jobs = there.map(|(_, job)| job.id().to_owned()).collect();
             listed
         };
-        self.places.all().into_iter().map(list).collect()
+        self.places.open().into_iter().map(list).collect()
     }
 
     /// The jobs of all owners, except detached ones, whose recorders have their own sockets.

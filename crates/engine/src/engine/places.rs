@@ -128,7 +128,7 @@ impl Engine {
     pub fn count_places(&self) -> BTreeMap<String, usize> {
         let names = self.settings().places.iter().flat_map(|places| &places.all);
         let mut counts: BTreeMap<_, _> = names.map(|place| (place.name.clone(), 0)).collect();
-        for place in self.shared.places.all() {
+        for place in self.shared.places.open() {
             *counts.entry(place.name.to_string()).or_default() += 1;
         }
         counts
