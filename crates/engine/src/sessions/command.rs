@@ -26,7 +26,7 @@ use crate::run::{Accounting, Message, Run, RunAction, TaskEnds, until};
 const GRACE: Duration = Duration::from_millis(500);
 
 /// How long the shell may take to report after its command was killed, and everything killed to be gone.
-const KILL_TIMEOUT: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The pause between two kills.
 const KILL_INTERVAL: Duration = Duration::from_millis(20);
