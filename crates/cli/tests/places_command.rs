@@ -63,3 +63,16 @@ fn a_place_that_was_stopped_is_gone_when_the_command_returns() {
     assert_eq!(server.run("echo hi")["output"], "hi\n");
     assert_eq!(person.open(), 1);
 }
+
+#[test]
+fn a_session_that_ended_with_its_place_is_said_to_be_a_new_one() {
+    let person = Person { folder: tempfile::tempdir().unwrap() };
+    let mut server = person.server();
+    let mut say = |command: &str| server.call(json!({"command": command, "session": "work"}));
+    assert_eq!(say("x=1; echo $x")["output"], "1\n");
+    assert_eq!(person.places(&["stop", "box"]).1, 0);
+    let told = say("echo \"[$x]\"");
+    assert_eq!(told["output"], "[]\n");
+    assert_eq!(told["message"], "the session was lost; this command started a new one");
+    assert_eq!(say("echo again")["message"], Value::Null);
+}

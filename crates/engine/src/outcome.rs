@@ -46,6 +46,8 @@ pub struct SessionState {
     pub ended: bool,
     /// How long the previous session of this name was idle, if that ended it.
     pub expired: Option<Duration>,
+    /// Whether the previous session of this name was lost, if no outcome has said so.
+    pub was_lost: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

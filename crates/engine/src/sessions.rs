@@ -19,6 +19,7 @@ mod slot;
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -55,6 +56,8 @@ pub struct Session {
     history: tokio::sync::Mutex<Remembered>,
     /// How long the previous session of this name was idle, if that ended it and no outcome has said so.
     expired: Mutex<Option<Duration>>,
+    /// Whether the previous session of this name was lost, and no outcome has said so.
+    was_lost: AtomicBool,
     /// The sandbox of its shell, if it has one.
     sandbox: Option<Arc<Sandbox>>,
 }
@@ -88,7 +91,8 @@ impl Session {
     ) -> Result<Self, Error> {
         let conversation = tokio::sync::Mutex::new(Conversation::new(dialect, channel)?);
         let (history, expired) = (tokio::sync::Mutex::default(), Mutex::default());
-        Ok(Self { name, job, conversation, history, expired, sandbox })
+        let was_lost = AtomicBool::default();
+        Ok(Self { name, job, conversation, history, expired, was_lost, sandbox })
     }
 
     /// What the sandbox refused a command that ended this way.
@@ -107,12 +111,19 @@ impl Session {
 
     /// The same, replacing an earlier shell of the session.
     pub(crate) fn replacing(self, before: Option<&Job>) -> Self {
-        Self { expired: Mutex::new(before.and_then(Job::expired)), ..self }
+        let end = before.and_then(|before| Some(before.end().outcome?.ok()?.end));
+        let was_lost = AtomicBool::new(end == Some(End::Lost));
+        Self { expired: Mutex::new(before.and_then(Job::expired)), was_lost, ..self }
     }
 
     /// How long the previous session was idle, for the first outcome to report.
     fn take_expired(&self) -> Option<Duration> {
         self.expired.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Whether the previous session was lost, for the first outcome to report.
+    fn take_was_lost(&self) -> bool {
+        self.was_lost.swap(false, Ordering::Relaxed)
     }
 
     /// What earlier commands have left, to judge and add the next one. Others wait in the order they came.

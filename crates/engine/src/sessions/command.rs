@@ -141,7 +141,8 @@ impl SessionCommand {
         };
         let refused = self.session.refused(end, &self.output, directory.as_deref());
         let (name, expired) = (self.session.name.clone(), self.session.take_expired());
-        let session = SessionState { name, directory, ended, expired };
+        let was_lost = self.session.take_was_lost();
+        let session = SessionState { name, directory, ended, expired, was_lost };
         Outcome {
             id: self.recorded.id().clone(),
             end: stopped.unwrap_or(end),

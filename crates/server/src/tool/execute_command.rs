@@ -258,9 +258,11 @@ impl Reply {
         let advice = session.map_or(ON_TIMEOUT, |_| ON_TIMEOUT_IN_SESSION);
         let mut ending = Ending::from(outcome).advising(advice);
         let expired = session.and_then(|session| session.expired);
+        let was_lost = session.is_some_and(|session| session.was_lost);
         let ended = session.is_some_and(|session| session.ended);
         let parts = [
             expired.map(|time| format!("the session {}; {SESSION_BEGUN}", ended_unused(time))),
+            was_lost.then(|| format!("the session was lost; {SESSION_BEGUN}")),
             ending.message.take(),
             ended.then(|| SESSION_ENDED.to_owned()),
         ];
