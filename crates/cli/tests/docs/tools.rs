@@ -73,6 +73,8 @@ const MEANINGS: &[(&str, &str)] = &[
     ("jobs.tty", "`true` if it has a terminal"),
     ("jobs.waiting_for_input", "`true` if it is waiting for input"),
     ("limit_bytes", "The most bytes to show"),
+    ("uri", "URI of the output"),
+    ("view", "A shorter form: similar lines folded, or only errors"),
     ("limit_lines", "The most lines to show"),
     ("line_count", "Lines of standard output shown"),
     ("lost_bytes", "Bytes of output that could not be kept"),

@@ -26,7 +26,6 @@ pub const DESCRIPTION: &str = "Reads paginated data from a spilled file. Accepts
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// URI of the output
     uri: String,
     /// next_cursor of the previous chunk
     cursor: Option<String>,
@@ -37,7 +36,6 @@ pub struct Params {
     grep: Option<String>,
     /// Only what this JMESPath finds in JSON output
     json_path: Option<String>,
-    /// Shorter: similar lines folded, or only errors
     #[serde(default)]
     view: ViewName,
 }
@@ -65,6 +63,7 @@ pub struct Reply {
     next_cursor: Option<String>,
     mime: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     lost_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,

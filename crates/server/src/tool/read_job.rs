@@ -31,7 +31,6 @@ pub struct Params {
     limit_bytes: Option<usize>,
     /// Only lines that match this regex
     grep: Option<String>,
-    /// Similar lines folded, or only errors
     #[serde(default)]
     view: ViewName,
     #[serde(flatten)]

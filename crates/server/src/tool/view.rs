@@ -4,11 +4,13 @@ use mcpz_output::{LeftOut, View};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What a call asks for.
+// What a call asks for. It has no doc comments, as those would be in the schema.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ViewName {
+    // The default need not be in the schema.
     #[default]
+    #[schemars(skip)]
     Full,
     Folded,
     Errors,
