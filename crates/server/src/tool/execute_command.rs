@@ -61,7 +61,7 @@ pub struct Params {
     /// Give it a terminal
     #[serde(default)]
     tty: bool,
-    /// Name of a shell that keeps directory and variables
+    /// A shell that keeps directory and variables
     session: Option<String>,
     /// Only in the schema where there are several.
     #[schemars(skip)]

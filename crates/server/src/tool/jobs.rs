@@ -88,12 +88,9 @@ pub struct TerminalView {
     pub prompt: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screen: Option<String>,
-    // Not in the schema, which is to stay short.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
     pub cursor_row: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
     pub cursor_column: Option<u16>,
 }
 

@@ -29,7 +29,6 @@ pub struct Params {
     uri: String,
     /// next_cursor of the previous chunk
     cursor: Option<String>,
-    /// [default: what fits]
     #[schemars(range(min = 1, max = 262_144))]
     limit_bytes: Option<usize>,
     /// Only lines that match this regex
@@ -63,7 +62,6 @@ pub struct Reply {
     next_cursor: Option<String>,
     mime: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
     lost_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,

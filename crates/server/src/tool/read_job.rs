@@ -15,8 +15,7 @@ use super::jobs::{JobReport, OutputRequest, WaitParams, find_job, parse_cursor, 
 use super::paging::check_limit;
 use super::view::{NotWithView, ViewName};
 
-pub const DESCRIPTION: &str =
-    "Read a background job's state and new output, at once or after waiting";
+pub const DESCRIPTION: &str = "Read a background job's state and new output, now or after waiting";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -12,7 +12,7 @@ use super::answer::{Answer, answer_as_json};
 use super::error::ToolError;
 use super::jobs::{JobReport, find_job};
 
-pub const DESCRIPTION: &str = "Stop a background job and all its processes";
+pub const DESCRIPTION: &str = "Stop a job and all its processes";
 
 /// The longest grace period, in milliseconds.
 const MAX_GRACE: u64 = 60_000;

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Params {
     job_id: String,
     text: Option<String>,
-    /// Pressed after the text: enter, ctrl-c, up, f1, …
+    /// Pressed after text: enter, ctrl-c, up, f1, …
     keys: Option<Vec<String>>,
     /// Close its input
     eof: Option<bool>,
