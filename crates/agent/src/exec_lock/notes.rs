@@ -47,8 +47,6 @@ struct Note {
     was_over: bool,
     /// What is in it, if that is little. It is still the same if only its rights have changed.
     content: Option<Vec<u8>>,
-    /// What runs it.
-    parts: Vec<PathBuf>,
 }
 
 /// A file that the kernel uses to run programs, and what it was.
@@ -144,9 +142,6 @@ impl Notes {
     /// Notes the file of a program, if there is one, and what runs it. If `env` looks that up for a script, it may be a
     /// script as well.
     fn add(&mut self, path: PathBuf, folders: &[PathBuf], depth: usize) {
-        if self.is_still(&path) {
-            return;
-        }
         let Ok(target) = Target::find_own(None, path.as_os_str().as_bytes()) else { return };
         if let Some(program) = target.env_program().filter(|_| depth < MOST_SCRIPTS) {
             let files = folders.iter().map(|folder| folder.join(program));
@@ -166,19 +161,7 @@ impl Notes {
             (_, false) if target.size <= LARGEST_NEW => content_of(target),
             _ => None,
         };
-        let parts = target.parts().map(|part| part.path.clone()).collect();
-        let (id, changed) = (target.id, target.changed);
-        self.files.insert(path, Note { id, changed, was_over, content, parts });
-    }
-
-    /// Whether a file that was noted for an earlier command has not been touched since, nor what runs it. Most programs
-    /// have not, and this is quick.
-    fn is_still(&self, path: &Path) -> bool {
-        let Some(note) = self.files.get(path).filter(|note| note.was_over) else { return false };
-        // What `env` looks up may be another file by now.
-        let is_part = |part: &PathBuf| !part.ends_with("env") && self.is_still(part);
-        let is_it = |it: &Metadata| note.id == it.into() && note.changed == it.into();
-        fs::metadata(path).is_ok_and(|it| is_it(&it)) && note.parts.iter().all(is_part)
+        self.files.insert(path, Note { id: target.id, changed: target.changed, was_over, content });
     }
 
     /// Whether the file at this path is what it was, and so is what runs it.
