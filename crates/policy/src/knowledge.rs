@@ -181,7 +181,7 @@ impl Knowledge {
         self.arguments.overflowed = true;
     }
 
-    /// Until this is remembered, only the run knows the variables that programs do not get, and there are no arguments.
+    /// Treats variables that programs do not get as unknown, and arguments as absent, until [`Knowledge::remember`].
     pub fn forget_unexported(&mut self) -> Forgotten {
         let arguments = std::mem::take(&mut self.arguments);
         let unexported = |name: &String| !self.exports_all && !self.exported.contains(name);

@@ -81,7 +81,7 @@ impl Folding {
         Self { text: Text::new(room), run, begins, shown: 0, note: String::new() }
     }
 
-    /// Takes the newest line; false if there is no room for it.
+    /// Takes the newest line. Returns false if it does not fit.
     fn take<R: Read>(&mut self, lines: &Lines<R>) -> bool {
         if self.run.lines > 0 && self.continues(lines) {
             return self.extend(lines);
@@ -160,7 +160,7 @@ impl Folding {
             || last().map(|line| String::from_utf8_lossy(line).len()).sum::<usize>() <= left
     }
 
-    /// Writes the newest line; false if there is no room. The first line of all is cut to fit.
+    /// Writes the newest line. Returns false if it does not fit. The very first line is cut to fit.
     fn push<R: Read>(&mut self, lines: &Lines<R>) -> bool {
         let mark = self.text.mark();
         self.text.push(lines.recent(0), lines.bytes(0));

@@ -1,7 +1,7 @@
 //! Lines that matter, each with a few around it, and notes about how many are missing between them.
 //!
-//! Lines wait until it is known whether one that matters follows. When there is no room for it, those that wait are not
-//! part of the text, so that the next page begins with them.
+//! A line waits until it is known whether one that matters follows. If that one does not fit, the next page begins with
+//! the waiting lines.
 
 use crate::lines::Line;
 use crate::shown::{Text, plural};
@@ -89,7 +89,7 @@ impl Groups {
         }
     }
 
-    /// Takes a line that does not matter by itself; false if there is no room.
+    /// Takes a line that does not matter by itself. Returns false if it does not fit.
     pub fn ordinary(&mut self, entry: Entry<'_>) -> bool {
         if self.after > 0 {
             self.after -= 1;
@@ -104,7 +104,7 @@ impl Groups {
         true
     }
 
-    /// Takes a line that matters; false if there is no room.
+    /// Takes a line that matters. Returns false if it does not fit.
     pub fn hit(&mut self, entry: Entry<'_>) -> bool {
         self.skip_long_first();
         let waiting = std::mem::take(&mut self.waiting);
@@ -135,8 +135,8 @@ impl Groups {
         (self.text, self.taken)
     }
 
-    /// Writes the note about what is missing, some lines, and one more. If there is no room for all of them, writes
-    /// nothing, unless there would be no line at all.
+    /// Writes the note about what is missing, the waiting lines and one more. If they do not all fit, writes nothing,
+    /// unless there would be no line at all.
     fn show(&mut self, waiting: &[Waiting], last: Option<Entry<'_>>, matters: bool) -> bool {
         let (mark, taken, gap) = (self.text.mark(), self.taken, (self.gap, self.gap_passing));
         self.note_gap();

@@ -4,12 +4,11 @@ use std::path::Path;
 
 use mcpz_policy::{glob, is_builtin};
 
+use super::listener::MAX_ARGUMENT;
+
 /// Shells that take a command after `-c`, and that every system has or nobody adds.
 const SHELLS: [&str; 6] =
     ["/bin/sh", "/usr/bin/sh", "/bin/bash", "/usr/bin/bash", "/bin/dash", "/usr/bin/dash"];
-
-/// A longer text is not looked at.
-const MAX_TEXT: usize = 4096;
 
 /// Builtins that are programs as well, and do no more than those. In bash, `test -v` and `printf -v` do.
 const LIKE_PROGRAMS: [&str; 4] = ["echo", "true", "false", "pwd"];
@@ -38,7 +37,8 @@ pub fn plain_program(arguments: &[Vec<u8>]) -> Option<&str> {
     if name.starts_with(b"-") {
         return None;
     }
-    let text = std::str::from_utf8(text).ok().filter(|text| text.len() < MAX_TEXT)?;
+    // A longer one is cut.
+    let text = std::str::from_utf8(text).ok().filter(|text| text.len() < MAX_ARGUMENT)?;
     // Its own arguments are data.
     let text = text.strip_suffix(" \"$@\"").unwrap_or(text);
     let text = text.strip_prefix("exec ").unwrap_or(text);
