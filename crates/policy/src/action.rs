@@ -61,6 +61,8 @@ pub enum Action {
     WriteAside(Word),
     /// May write a file that an unknown word names: `git log $x`.
     HiddenWrite { span: Span },
+    /// May write another file than it seems, because of an option that is not known: `tee --new x`.
+    UnclearWrite { span: Span, what: &'static str },
     /// May create a file of this base name somewhere: `cp x folder`.
     Create(Word),
     /// May create a link of this base name somewhere: `ln -s /etc folder`.

@@ -8,6 +8,7 @@
 //! something else are too many to list, so the harmless ones are listed (`additions/table.rs`). All others need a rule
 //! that names them.
 
+mod modules;
 mod operands;
 mod table;
 
@@ -20,8 +21,9 @@ use crate::paths::base_name;
 use crate::programs;
 use crate::script::Word;
 use crate::subcommands;
+use modules::module_row;
 use operands::{is_goal, is_inside, is_operand, is_test, is_test_file, is_test_name, is_value};
-use table::{Dashes, Kind, Operands, Row, SCRIPT, module_row, row};
+use table::{Dashes, Kind, Operands, Row, SCRIPT, row};
 
 /// Options with which interpreters only print something about themselves.
 const INFORMATION: Names = Names("-h -V --help --version");
@@ -320,7 +322,11 @@ impl<'a, 'b> Check<'a, 'b> {
                 Next::Skip(1)
             }
             _ if is_named => Next::Skip(0),
-            Kind::Flag => Next::Skip(0),
+            // `-j 4`
+            Kind::Flag => {
+                let number = value.and_then(|value| value.literal()).filter(|it| is_number(it));
+                Next::Skip(usize::from(number.is_some() && self.row.valued.has(text)))
+            }
             Kind::Operand
                 if value.is_some_and(|value| !self.takes(value, value.literal().as_deref())) =>
             {
@@ -452,13 +458,10 @@ impl Row {
         [self.hands_over, self.scripts].iter().any(|list| ends_after(list, first, operands))
     }
 
-    /// Whether it is an operand that the table knows. A number is nothing to run.
+    /// Whether it is an operand that the table knows.
     fn knows(&self, text: &str) -> bool {
         let is_switch = text.split_once('=').is_some_and(|(name, _)| self.values.has(name));
-        let is_address = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-        let is_number =
-            text.bytes().all(is_address) && text.starts_with(|c: char| c.is_ascii_digit());
-        self.known.has(text) || is_number || is_switch
+        self.known.has(text) || is_switch
     }
 
     /// Whether an operand is not a setting, or a harmless one.

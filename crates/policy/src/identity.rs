@@ -64,6 +64,7 @@ const OTHERS: &[(Names, &str)] = &[
     (Names("mariadb"), "mysql"),
     (Names("yarnpkg"), "yarn"),
     (Names("pn"), "pnpm"),
+    (Names("chg"), "hg"),
     (Names("bundler"), "bundle"),
 ];
 
@@ -79,7 +80,7 @@ pub fn is_script(program: &str) -> bool {
 const ENDINGS: [&str; 5] = [".js", ".cjs", ".mjs", ".phar", ".pyz"];
 
 /// Files that begin a program, which is named after its folder.
-const BEGINNINGS: Names = Names("__main__.py cli.js index.js");
+const BEGINNINGS: Names = Names("__main__.py __pip-runner__.py cli.js index.js");
 
 /// The program whose script has this path: `npm` for `npm/bin/npm-cli.js`, `pip` for `pip/__main__.py`.
 pub fn of_script(path: &str) -> Option<&str> {

@@ -6,6 +6,7 @@
 //! bare names, and any other path needs a rule of its own; a deny rule matches the name wherever the program is.
 
 mod arguments;
+mod goals;
 mod name;
 
 use std::borrow::Cow;

@@ -1,17 +1,21 @@
 //! Where a program's sub-command stands: its global options, other spellings of options and sub-commands.
 //!
 //! To add a program with sub-commands, add a row to `subcommands/globals.rs`; without one, its options count as
-//! unknown. Other names of its sub-commands are in `subcommands/aliases.rs`.
+//! unknown. Other names of its sub-commands are in `subcommands/aliases.rs`, programs that run all their operands
+//! in `subcommands/goals.rs`, and long options that mean the same as a letter in `subcommands/long_forms.rs`.
 
 mod aliases;
 mod git;
 mod globals;
+mod goals;
+mod long_forms;
 
 use crate::names::Names;
 use crate::script::Word;
 pub use aliases::{all_names, default, equivalents, is_same, operands_of_prefix};
 pub use git::{is_alias as is_git_alias, is_mistyped};
 use globals::{GLOBALS, GlobalOptions};
+pub use goals::{Goals, goals};
 
 /// Whether an option takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,34 +134,6 @@ pub fn without_group(program: &str, words: &[Word]) -> Option<Vec<Word>> {
 const SINGLE_DASH_WORDS: Names =
     Names("find go java terraform tofu openssl ffmpeg gcc clang qemu xdotool");
 
-/// Long options, and the letters with the same meaning.
-const LONG_FORMS: &[(&str, &str, &str)] = &[
-    ("rm", "--recursive", "r"),
-    ("rm", "--force", "f"),
-    ("rm", "--dir", "d"),
-    ("rm", "--verbose", "v"),
-    ("cp", "--recursive", "r"),
-    ("cp", "--archive", "a"),
-    ("cp", "--force", "f"),
-    ("chmod", "--recursive", "r"),
-    ("chown", "--recursive", "r"),
-    ("chgrp", "--recursive", "r"),
-    ("mv", "--force", "f"),
-    ("ln", "--force", "f"),
-    ("ln", "--symbolic", "s"),
-    ("git", "--force", "f"),
-    ("git", "--all", "a"),
-    ("git", "--delete", "d"),
-    ("kill", "--signal", "s"),
-    ("sed", "--in-place", "i"),
-    ("curl", "--insecure", "k"),
-    ("tar", "--extract", "x"),
-    ("tar", "--get", "x"),
-    ("tar", "--create", "c"),
-    ("tar", "--list", "t"),
-    ("git", "--no-verify", "n"),
-];
-
 /// Programs whose first argument may be letters of options without a dash: `tar xf a.tar`.
 const UNDASHED: Names = Names("ar ps tar");
 
@@ -241,10 +217,7 @@ pub fn undashed_letters<'a>(program: &str, first: &'a str) -> &'a str {
 pub fn option_letters(program: &str, argument: &str) -> String {
     if let Some(long) = argument.strip_prefix("--").filter(|long| !long.is_empty()) {
         let long = long.split('=').next().unwrap_or(long);
-        let same = LONG_FORMS
-            .iter()
-            .find(|(of, name, _)| *of == program && name.trim_start_matches('-').starts_with(long));
-        return same.map_or_else(String::new, |(_, _, letters)| (*letters).to_owned());
+        return long_forms::letters(program, long);
     }
     let letters = argument.strip_prefix('-').filter(|_| !has_single_dash_words(program));
     letters.unwrap_or_default().to_owned()

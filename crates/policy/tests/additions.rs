@@ -446,3 +446,38 @@ fn a_tracer_that_changes_what_a_command_reads_is_refused() {
         ],
     );
 }
+
+#[test]
+fn an_option_counts_as_the_program_has_it() {
+    let policy = allow(
+        "cmake -B build,cmake --build build,ctest,pacman -Q,dpkg -l,rpm -q,yarn deploy,pnpm deploy",
+    );
+    all_allowed(
+        &policy,
+        &[
+            "cmake -B build -G Ninja",
+            "cmake -B build -L",
+            "cmake --build build -j 4 --target all --config Release",
+            "ctest -L unit -j4 --output-on-failure",
+            "ctest --test-dir build -R x -E y -LE slow",
+            "dpkg -l bash",
+            "dpkg -l -S /bin/ls",
+            "rpm -q bash -l",
+            "pacman -Q bash",
+            "pnpm deploy out",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "cmake -B build -L evil",
+            "cmake -B build -LE evil",
+            "cmake -B build -R evil",
+            "cmake -B build --test-dir evil",
+            "cmake -B build --repeat evil",
+            "pacman -Q -S evil",
+            "pacman -Q bash -S",
+            "yarn deploy evil",
+        ],
+    );
+}

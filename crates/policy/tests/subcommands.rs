@@ -217,3 +217,135 @@ fn the_package_that_npx_installs_is_not_the_command_it_runs() {
     );
     all_denied(&deny("npx cowsay"), &["npx -p a cowsay", "npx --package a cowsay"]);
 }
+
+#[test]
+fn a_module_is_a_part_of_its_package() {
+    all_denied(
+        &deny("pip install"),
+        &[
+            "python3 -m pip.__main__ install x",
+            "python3 -Bm pip.__main__ install x",
+            "python3 -W ignore -m pip.__pip-runner__ install x",
+            "python3 /usr/lib/python3/dist-packages/pip/__pip-runner__.py install x",
+        ],
+    );
+    all_allowed(
+        &deny("pip install,http"),
+        &["python3 -m pip.__main__ list", "python3 -m pipx.install x", "python3 -m unittest.main"],
+    );
+}
+
+#[test]
+fn the_beginning_of_any_name_counts_where_programs_complete_it() {
+    all_denied(&deny("npm install"), &["npm install-t", "npm install-te", "npm insta"]);
+    all_denied(&deny("npm ci"), &["npm install-ci", "npm clean-i"]);
+    all_denied(&deny("cvs commit"), &["cvs ci", "cvs -Q com -m x", "cvs -d x commit"]);
+    all_denied(&deny("hg push"), &["chg push", "hg pus"]);
+    all_denied(&deny("quilt push,btrfs subvolume delete"), &["quilt pu", "btrfs su del x"]);
+    all_allowed(
+        &deny("npm install,npm test,cvs commit,quilt push"),
+        &["npm ci", "npm run build", "npm exec x", "cvs co x", "cvs up", "quilt pop"],
+    );
+}
+
+#[test]
+fn a_long_option_is_its_letter() {
+    for (rule, command) in [
+        ("curl -o", "curl --output x"),
+        ("wget -O", "wget --output-document=x"),
+        ("make -f", "make --file=x"),
+        ("make -C", "make --dir=x"),
+        ("tee -a", "tee --append x"),
+        ("node -e", "node --eval x"),
+        ("tar -I", "tar --use-compress-program=x -cf y z"),
+        ("rsync -e", "rsync --rsh=x a b"),
+        ("docker run -v", "docker run --volume /:/x y"),
+        ("docker run --privileged -v", "docker run --privileged --volume=/:/x y"),
+        ("kubectl delete -f", "kubectl delete --filename x"),
+        ("kubectl delete -A", "kubectl delete --all-namespaces"),
+        ("npm install -g", "npm install --global x"),
+        ("sudo -u", "sudo --user=x y"),
+        ("chmod -R", "chmod --recursive x y"),
+        ("kill -s", "kill --signal KILL 1"),
+        ("git commit -m", "git commit --message=x"),
+        ("tail -f", "tail --follow x"),
+        ("curl --output", "curl -sox y"),
+        ("sed --regexp-extended", "sed -nr x"),
+        ("sed -r", "sed --regexp-extended x"),
+    ] {
+        all_denied(&deny(rule), &[command]);
+    }
+    for (rule, command) in [
+        ("curl -o", "curl --remote-name https://x"),
+        ("curl -o", "curl --url https://x"),
+        ("make -f", "make --keep-going"),
+        ("tee -a", "tee --ignore-interrupts x"),
+        ("tar -x", "tar --list --file y"),
+        ("docker system prune -f", "docker system prune --filter x"),
+        ("docker compose down -v", "docker compose down"),
+        ("kubectl delete -f", "kubectl delete --force pod x"),
+        ("npm install -g", "npm install --save x"),
+        ("git push -f", "git push --force-with-lease"),
+    ] {
+        all_allowed(&deny(rule), &[command]);
+    }
+}
+
+#[test]
+fn every_goal_counts() {
+    all_denied(
+        &deny(
+            "make deploy,ninja deploy,rake deploy,just deploy,mvn deploy,gradle deploy,ant deploy,invoke deploy",
+        ),
+        &[
+            "make all deploy",
+            "make V=1 deploy",
+            "make -j2 all ./deploy",
+            "make -f x.mk all -- deploy",
+            "make all $GOAL",
+            "make {all,deploy}",
+            "gmake all deploy",
+            "remake deploy || make -C x y .//deploy",
+            "ninja -C out all x/../deploy",
+            "rake all 'deploy[production]'",
+            "just build deploy",
+            "just sub/deploy",
+            "just app::deploy",
+            "mvn clean deploy",
+            "mvn -q clean deploy:deploy@x",
+            "gradle build :app:deploy",
+            "gradle build depl",
+            "ant clean deploy",
+            "invoke build deploy",
+        ],
+    );
+    all_denied(&deny("gradle publishToMavenLocal"), &["gradle test pTML", "gradle publishTo"]);
+    all_denied(&deny("make deploy prod"), &["make deploy prod", "make prod all deploy"]);
+    all_allowed(
+        &deny(
+            "make deploy,ninja deploy,rake deploy,just deploy,mvn deploy,gradle deploy,make x prod",
+        ),
+        &[
+            "make all test",
+            "make deploy-docs",
+            "make docs/deploy",
+            "make -C deploy test",
+            "make test -f deploy",
+            "make test NAME=deploy",
+            "just test NAME=\"$x\"",
+            "make test -j$(nproc)",
+            "make test-\"$x\"",
+            "make \"$x\".o",
+            "make x",
+            "ninja -C deploy test",
+            "ninja deploy/all",
+            "rake test 'run[deploy]'",
+            "mvn -pl deploy test",
+            "mvn deployer:run",
+            "gradle build -x deploy",
+            "gradle :deploy:build",
+            "gradle run dependencies",
+        ],
+    );
+    all_allowed(&deny("gradle publishToMavenLocal"), &["gradle publish", "gradle build test"]);
+}

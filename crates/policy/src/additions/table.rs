@@ -78,7 +78,7 @@ pub struct Row {
     pub after_dashes: Dashes,
 }
 
-const NOTHING: Row = Row {
+pub const NOTHING: Row = Row {
     programs: Names(""),
     flags: Names(""),
     valued: Names(""),
@@ -134,12 +134,6 @@ const SCRIPT_MANAGER: Row = Row {
     closed: Names("init create"),
     hands_over: &[(Names("exec dlx"), 2)],
     scripts: &[(Names("run run-script"), 2)],
-    own: Names(
-        "add audit bin cache config create dedupe deploy dlx exec fetch global help i import info init install \
-         install-test it licenses link list ll login logout ls node outdated owner pack patch prune publish rebuild \
-         remove rm root run run-script set store team un uninstall unlink up update upgrade version view whoami why \
-         workspace workspaces",
-    ),
     after_dashes: Dashes::Script,
     ..NOTHING
 };
@@ -182,6 +176,12 @@ const ROWS: &[Row] = &[
              --if-present --prod --json --no-color --color --version --help",
         ),
         valued: Names("-C -F --filter --loglevel --dir"),
+        own: Names(
+            "add audit bin cache config create dedupe deploy dlx exec fetch help i import info init install \
+             install-test it licenses link list ll ln login logout ls outdated owner pack patch prune publish rb \
+             rebuild remove rm root run run-script set store team un uninstall unlink up update upgrade \
+             version view whoami why",
+        ),
         ..SCRIPT_MANAGER
     },
     Row {
@@ -190,6 +190,11 @@ const ROWS: &[Row] = &[
             "-s --silent --offline --frozen-lockfile --immutable --ignore-scripts --json --version --help",
         ),
         valued: Names("--cwd"),
+        own: Names(
+            "add audit bin cache config create dedupe dlx exec global help import info init install licenses link list \
+             login logout node outdated owner pack patch publish remove run set team unlink up upgrade version why \
+             workspace workspaces",
+        ),
         ..SCRIPT_MANAGER
     },
     Row {
@@ -324,16 +329,23 @@ const ROWS: &[Row] = &[
         ..NOTHING
     },
     Row {
-        programs: Names("cmake ctest"),
+        programs: Names("cmake"),
         flags: Names(
-            "-V -VV -N -v -j --build --output-on-failure --verbose --extra-verbose --show-only --rerun-failed \
-             --clean-first --version --help --progress --parallel -DCMAKE_BUILD_TYPE=Debug \
-             -DCMAKE_BUILD_TYPE=Release -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+            "-N -v -j -L -LA -LH -LAH --build --verbose --clean-first --version --help --progress --parallel \
+             -DCMAKE_BUILD_TYPE=Debug -DCMAKE_BUILD_TYPE=Release -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+             -DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
         ),
-        valued: Names("-j -R -E -G -L -LE --parallel --config --test-dir --timeout --repeat -B"),
-        // A target may be an option or a setting of make.
-        with_operand: Names("-t --target"),
-        known: Names("all clean test check"),
+        // An operand is a folder with other rules, and a target may be an option or a setting of make.
+        valued: Names("-j -G --parallel --config -B"),
+        ..NOTHING
+    },
+    Row {
+        programs: Names("ctest"),
+        flags: Names(
+            "-V -VV -N -j --output-on-failure --verbose --extra-verbose --show-only --rerun-failed --version --help \
+             --progress --parallel",
+        ),
+        valued: Names("-j -R -E -L -LE --parallel --test-dir --timeout --repeat"),
         ..NOTHING
     },
     Row {
@@ -370,8 +382,21 @@ const ROWS: &[Row] = &[
         ..NOTHING
     },
     Row {
-        programs: Names("dpkg rpm pacman"),
-        flags: Names("-l -L -s -S -q -qa -qi -ql -Q -Qi -Ql --list --status --version --help"),
+        programs: Names("dpkg"),
+        flags: Names("-l -L -s -S --list --listfiles --status --search --version --help"),
+        operands: Operands::OfOptions,
+        ..NOTHING
+    },
+    Row {
+        programs: Names("rpm"),
+        flags: Names("-l -q -qa -qi -ql --query --list --version --help"),
+        operands: Operands::OfOptions,
+        ..NOTHING
+    },
+    // Its `-S` installs what the others look for.
+    Row {
+        programs: Names("pacman"),
+        flags: Names("-l -q -Q -Qi -Ql -Qq --query --list --version --help"),
         operands: Operands::OfOptions,
         ..NOTHING
     },
@@ -445,33 +470,6 @@ const ROWS: &[Row] = &[
         ..NOTHING
     },
 ];
-
-/// Modules that Python runs with `-m`.
-const MODULES: &[Row] = &[
-    Row {
-        programs: Names("unittest"),
-        flags: Names("-v -q -f -b -c --verbose --quiet --failfast --buffer --catch --locals"),
-        valued: Names("-k"),
-        with_operand: Names("-s -p"),
-        known: Names("discover"),
-        operands: Operands::TestNames,
-        ..NOTHING
-    },
-    Row { programs: Names("http.server"), valued: Names("-b -d --bind --directory"), ..NOTHING },
-    Row {
-        programs: Names("venv json.tool py_compile compileall"),
-        flags: Names(
-            "-q --clear --upgrade --upgrade-deps --system-site-packages --without-pip --sort-keys",
-        ),
-        operands: Operands::Any,
-        ..NOTHING
-    },
-];
-
-/// What may be added to a call of a module.
-pub fn module_row(module: &str) -> Option<&'static Row> {
-    MODULES.iter().find(|row| row.programs.has(module))
-}
 
 /// What may be added to a call of a program. Nothing if no row says so, unless it is an interpreter.
 pub fn row(program: &str) -> &'static Row {

@@ -125,6 +125,8 @@ impl Judge<'_> {
             Action::HiddenWrite { span } => {
                 self.unresolved(span, "a word that may be an option; put -- before it")
             }
+            Action::UnclearWrite { .. } if self.policy.write_dirs.is_empty() => Ok(()),
+            Action::UnclearWrite { span, what } => self.unresolved(span, what),
             Action::Create(file) => {
                 self.knowledge.add_written_file(&file);
                 Ok(())

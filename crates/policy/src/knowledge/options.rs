@@ -135,7 +135,10 @@ impl Knowledge {
     pub fn without_options<'a>(&self, words: &'a [Word]) -> Cow<'a, [Word]> {
         let mut marked = Cow::from(words);
         for (at, word) in words.iter().enumerate().skip(1) {
-            if word.text().is_none() && self.is_not_option(word, DEPTH) && !self.may_split(word) {
+            // A beginning says more: `make test NAME="$x"`.
+            let says_itself = word.is_single() && !word.prefix().is_empty();
+            let is_unclear = word.text().is_none() && !says_itself;
+            if is_unclear && self.is_not_option(word, DEPTH) && !self.may_split(word) {
                 let pieces = vec![Piece::Unknown { splits: false, origin: Origin::Listed }];
                 marked.to_mut()[at] = Word { pieces, span: word.span.clone() };
             }

@@ -103,6 +103,9 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         return;
     }
     if let Some(module) = module {
+        if let Some(package) = package(&module) {
+            actions.push(Action::Open(package));
+        }
         actions.push(Action::Open(module));
         return;
     }
@@ -165,6 +168,13 @@ fn module(name: &str, words: &[Word]) -> Option<Vec<Word>> {
     let first = glued(at).filter(|glued| !glued.is_empty());
     let first = first.map(|glued| Word::known(glued, words[at].span.clone()));
     Some(first.into_iter().chain(words[at + 1..].iter().cloned()).collect())
+}
+
+/// The same with the package that a module is a part of: `pip install x` for `pip.__main__ install x`.
+fn package(module: &[Word]) -> Option<Vec<Word>> {
+    let (first, rest) = module.split_first()?;
+    let name = text(first).split_once('.')?.0.to_owned();
+    Some([&[Word::known(name, first.span.clone())], rest].concat())
 }
 
 /// Whether an argument introduces a program: `-c`, `-Bc`, `--eval=…`.

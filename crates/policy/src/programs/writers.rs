@@ -1,173 +1,121 @@
 //! Programs whose arguments name files they write: `cp`, `tee`, `dd`.
 //!
-//! To add one, add a row to [`WRITERS`].
+//! To add one, add a row to [`WRITERS`]. An option that no row has may take the next word or not, so nobody knows which
+//! file is written. Where `write_dirs` limits that, such a command is refused.
+
+mod table;
+mod tar;
+mod words;
 
 use super::arguments::{Argument, OptionSyntax, parse};
 use crate::action::{Action, Actions};
 use crate::call::Call;
 use crate::names::Names;
 use crate::script::Word;
+use table::{Target, WRITERS};
 
-/// Programs whose operands name files to write.
-struct Writer {
-    names: Names,
-    /// Letters that take a value.
-    valued: &'static str,
-    target: Target,
-}
+/// Why an option is refused that is not in a table.
+const NOT_KNOWN: &str = "an option that may change which file is written";
 
-/// Which of its operands a program writes.
-enum Target {
-    All,
-    Last,
-    First,
-    /// The second, if there are two.
-    Second,
-}
-
-impl Target {
-    fn is_all(&self) -> bool {
-        matches!(self, Self::All)
-    }
-}
-
-const WRITERS: &[Writer] = &[
-    Writer { names: Names("tee touch mkdir"), valued: "drtm", target: Target::All },
-    Writer { names: Names("truncate"), valued: "rs", target: Target::All },
-    Writer { names: Names("cp mv ln"), valued: "tS", target: Target::Last },
-    Writer { names: Names("install"), valued: "gmotS", target: Target::Last },
-    Writer { names: Names("uniq"), valued: "fsw", target: Target::Second },
-    Writer { names: Names("zip zipsplit"), valued: "btnixOPsS", target: Target::First },
-    Writer { names: Names("objcopy"), valued: "IOFBjRNKLGWS", target: Target::Second },
-    Writer { names: Names("mktemp"), valued: "p", target: Target::All },
-    Writer { names: Names("xxd"), valued: "cglnosR", target: Target::Second },
-    Writer { names: Names("sponge mkfifo mknod"), valued: "mZ", target: Target::All },
-    Writer { names: Names("patch"), valued: "pidorBDFgVYz", target: Target::First },
-    Writer { names: Names("split csplit"), valued: "abClntfn", target: Target::Second },
-];
+/// Why `..` is refused after an option that changes the folder.
+const ELSEWHERE: &str = "a path with `..` that begins in another folder";
 
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     match name {
         "dd" => return dd(actions, call),
-        "tar" => return tar(actions, call),
-        "openssl" => return openssl(actions, call),
+        "tar" => return tar::inspect(actions, call),
+        "openssl" => return words::openssl(actions, call),
+        "xxd" => return words::xxd(actions, call),
+        "zip" => return words::zip(actions, call),
         _ => {}
     }
     let Some(writer) = WRITERS.iter().find(|writer| writer.names.has(name)) else { return };
-    let syntax = OptionSyntax {
-        valued: writer.valued,
-        long_valued: Names("target-directory suffix mode owner group size reference"),
-        ..OptionSyntax::default()
-    };
-    let (arguments, _) = match parse(&syntax, call.arguments()) {
+    let parts = parse(&writer.syntax, call.arguments()).or_else(|span| {
+        actions.push(Action::UnclearWrite { span, what: NOT_KNOWN });
+        let any = OptionSyntax { flags: "", long_flags: Names(""), ..writer.syntax };
+        parse(&any, call.arguments())
+    });
+    let (arguments, _) = match parts {
         Ok(parts) => parts,
         Err(span) => return actions.opaque(span, "an option that is not spelled out"),
     };
-    let (mut operands, mut folder) = (Vec::new(), None);
+    let (mut operands, mut folder, mut target) = (Vec::new(), None, writer.target);
+    let (mut files, mut enters) = (Vec::new(), None);
     let mut links = name == "ln";
     for argument in arguments {
         match argument {
-            Argument::Option { name, value, .. } => {
-                let names_it = (name == "t" && !writer.target.is_all())
-                    || (name.len() > 1 && "target-directory".starts_with(&*name));
-                folder = value.filter(|_| names_it).or(folder);
-                let long = |known: &str| name.len() > 1 && known.starts_with(&*name);
-                links |= name == "s" || name == "l" || long("link") || long("symbolic-link");
+            Argument::Option { name: option, value, .. } => {
+                let long = |known: &str| option.len() > 1 && known.starts_with(&*option);
+                let is_folder =
+                    target == Target::Into && (option == "t" || long("target-directory"));
+                links |= name == "cp"
+                    && (option == "s" || option == "l" || long("link") || long("symbolic-link"));
+                if name == "install" && (option == "d" || long("directory")) {
+                    target = Target::All;
+                }
+                let is_entered = name == "patch" && (option == "d" || long("directory"));
+                match value {
+                    Some(value) if is_entered => enters = Some(value),
+                    Some(value) if is_folder => folder = Some(value),
+                    Some(value) if writer.writes.has(&option) => {
+                        files.push(written(&option, value));
+                    }
+                    _ => {}
+                }
             }
             Argument::Operand(word) | Argument::Unknown(word) => operands.push(word),
         }
     }
     // A copied or renamed link still leads to the same file.
     links |= operands.iter().any(|operand| actions.knowledge.is_link(operand));
-    let files: Vec<_> = match (&writer.target, &folder) {
-        (_, Some(folder)) => vec![folder],
-        (Target::All, None) => operands.iter().collect(),
-        (Target::Last, None) => operands.last().into_iter().collect(),
-        (Target::First, None) => operands.first().into_iter().collect(),
-        (Target::Second, None) => operands.get(1).into_iter().collect(),
-    };
     // Copied into a folder, a file keeps its name.
-    if let Target::Last = writer.target {
+    if target == Target::Into {
         operands.iter().for_each(|operand| actions.push(Action::Create(operand.clone())));
     }
-    files.into_iter().for_each(|file| actions.push(Action::Write(file.clone())));
+    match folder {
+        Some(folder) => files.push(folder),
+        None => files.extend_from_slice(target.among(&operands)),
+    }
+    if let Some(folder) = enters {
+        if files.iter().any(climbs) {
+            actions.push(Action::UnclearWrite { span: folder.span.clone(), what: ELSEWHERE });
+        }
+        files.push(folder);
+    }
+    files.into_iter().for_each(|file| actions.push(Action::Write(file)));
     if links {
         operands.iter().for_each(|operand| actions.push(Action::Link(operand.clone())));
     }
 }
 
+/// The file that the value of an option names.
+fn written(option: &str, value: Word) -> Word {
+    match (option, value.text()) {
+        ("dump-section", Some(text)) => {
+            let file = text.split_once('=').map_or("", |(_, file)| file).to_owned();
+            Word::known(file, value.span)
+        }
+        _ => value,
+    }
+}
+
+/// Whether it depends on the folder where a path begins what it leads to above.
+fn climbs(file: &Word) -> bool {
+    file.text().is_some_and(|path| path.split('/').any(|part| part == ".."))
+}
+
+/// What a word has after its beginning, as a word of its own.
+fn rest(word: &Word, rest: &str) -> Word {
+    match word.text() {
+        Some(_) => Word::known(rest, word.span.clone()),
+        None => Word::unknown(false, word.span.clone()),
+    }
+}
+
 fn dd(actions: &mut Actions<'_>, call: &Call<'_>) {
     for word in call.arguments() {
-        let prefix = word.prefix();
-        if let Some(file) = prefix.strip_prefix("of=") {
-            let file = match word.text() {
-                Some(_) => Word::known(file, word.span.clone()),
-                None => Word::unknown(false, word.span.clone()),
-            };
-            actions.push(Action::Write(file));
-        }
-    }
-}
-
-/// The archive that `tar` makes, or the folder that it fills.
-fn tar(actions: &mut Actions<'_>, call: &Call<'_>) {
-    const VALUED: &str = "bCfFgHIKLNTVX";
-    let words = call.arguments();
-    let (mut mode, mut files) = ("", Vec::new());
-    let mut at = 0;
-    while let Some(word) = words.get(at) {
-        let prefix = word.prefix();
-        let is_first = at == 0 && !prefix.starts_with('-');
-        at += 1;
-        if let Some(long) = prefix.strip_prefix("--") {
-            let (name, value) = long.split_once('=').unwrap_or((long, ""));
-            let glued = (!value.is_empty()).then(|| Word::known(value, word.span.clone()));
-            match name {
-                "create" | "append" | "update" | "concatenate" => mode = "c",
-                "extract" | "get" => mode = "x",
-                "file" => files.extend(glued.or(words.get(at).cloned()).map(|file| ('f', file))),
-                "directory" => files.extend(glued.or(words.get(at).cloned()).map(|it| ('C', it))),
-                _ => {}
-            }
-            continue;
-        }
-        let Some(letters) = prefix.strip_prefix('-').or(is_first.then_some(&*prefix)) else {
-            continue;
-        };
-        for (place, letter) in letters.char_indices() {
-            match letter {
-                'c' | 'r' | 'u' | 'A' => mode = "c",
-                'x' => mode = "x",
-                _ if !VALUED.contains(letter) => {}
-                _ => {
-                    let rest = &letters[place + 1..];
-                    // Without a dash, the values of all letters follow in the same order.
-                    let is_glued = !is_first && !rest.is_empty();
-                    let value = match is_glued {
-                        true => Some(Word::known(rest, word.span.clone())),
-                        false => words.get(at).cloned(),
-                    };
-                    at += usize::from(!is_glued);
-                    files.extend(value.map(|value| (letter, value)));
-                    if is_glued {
-                        break;
-                    }
-                }
-            }
-        }
-    }
-    let wanted = if mode == "c" { 'f' } else { 'C' };
-    let written = files.into_iter().filter(|(letter, _)| !mode.is_empty() && *letter == wanted);
-    for (_, file) in written.filter(|(_, file)| file.text().as_deref() != Some("-")) {
-        actions.push(Action::Write(file));
-    }
-}
-
-/// `openssl … -out file`.
-fn openssl(actions: &mut Actions<'_>, call: &Call<'_>) {
-    for pair in call.arguments().windows(2) {
-        if Names("-out -keyout -CAserial -writerand").has(&pair[0].text().unwrap_or_default()) {
-            actions.push(Action::Write(pair[1].clone()));
+        if let Some(file) = word.prefix().strip_prefix("of=") {
+            actions.push(Action::Write(rest(word, file)));
         }
     }
 }

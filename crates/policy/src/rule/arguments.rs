@@ -1,5 +1,6 @@
 //! Whether arguments contain what a deny rule names, in any spelling and any reading.
 
+use super::goals::has_goals;
 use super::{Match, glob, ungrouped};
 use crate::script::Word;
 use crate::subcommands::{self, OptionKind, Place};
@@ -41,7 +42,11 @@ fn contains(rest: &[String], program: &str, words: &[Word]) -> Match {
         }
         _ => words,
     };
-    options.min(has_subcommands(&places, program, words))
+    let subcommands = match subcommands::goals(program) {
+        Some(goals) => has_goals(&places, goals, words),
+        None => has_subcommands(&places, program, words),
+    };
+    options.min(subcommands)
 }
 
 /// Whether a word such as `of=/dev/*` is among the arguments.
@@ -58,9 +63,7 @@ fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
     let mut letters: Vec<char> = match wanted.strip_prefix("--") {
         // A long option may have a letter with the same meaning.
         Some(_) => subcommands::option_letters(program, wanted).chars().collect(),
-        None if !subcommands::has_single_dash_words(program) => {
-            wanted[1..].to_lowercase().chars().collect()
-        }
+        None if !subcommands::has_single_dash_words(program) => wanted[1..].chars().collect(),
         None => vec![],
     };
     let all = letters.clone();
@@ -77,8 +80,8 @@ fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
             let before = at.checked_sub(1).map(|at| &words[at]);
             // The letters of the rule itself take no value.
             let is_wanted = before.and_then(Word::text).is_some_and(|before| {
-                let given = before.trim_start_matches('-').to_lowercase();
-                given.chars().all(|letter| all.contains(&letter))
+                let given = before.trim_start_matches('-');
+                given.chars().all(|letter| all.iter().any(|it| is_same_letter(*it, letter)))
             });
             if is_wanted || subcommands::ends_options(program, before) {
                 break;
@@ -108,14 +111,25 @@ fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
             }
         }
         let undashed = if at == 0 { subcommands::undashed_letters(program, &text) } else { "" };
-        let given = subcommands::option_letters(program, &text).to_lowercase() + undashed;
+        let given = subcommands::option_letters(program, &text) + undashed;
         let had = letters.len();
-        letters.retain(|letter| !given.contains(*letter));
-        if had > 0 && letters.is_empty() {
+        // A long option means a letter exactly: `curl --remote-name` is `-O`, not `-o`.
+        letters.retain(|letter| match text.starts_with("--") {
+            true => !given.contains(*letter),
+            false => !given.chars().any(|given| is_same_letter(*letter, given)),
+        });
+        // Each letter of a long option means all of it: `sed -E` and `-r` are `--regexp-extended`.
+        let has_all = letters.is_empty() || (wanted.starts_with("--") && letters.len() < had);
+        if had > 0 && has_all {
             return Match::Yes;
         }
     }
     if unknown { Match::Maybe } else { Match::No }
+}
+
+/// Whether a letter may be meant by another: a rule may have it in the wrong case.
+fn is_same_letter(one: char, other: char) -> bool {
+    one.eq_ignore_ascii_case(&other)
 }
 
 /// The name and the value of `--name=value`.

@@ -137,6 +137,34 @@ const ALIASES: &[(Names, &[Names])] = &[
             Names("list l"),
         ],
     ),
+    (
+        Names("cvs"),
+        &[
+            Names("add ad new"),
+            Names("admin adm rcs"),
+            Names("annotate ann"),
+            Names("checkout co get"),
+            Names("commit ci com"),
+            Names("diff di dif"),
+            Names("export exp ex"),
+            Names("history hi his"),
+            Names("import im imp"),
+            Names("log lo"),
+            Names("login logon lgn"),
+            Names("ls dir list"),
+            Names("rannotate rann ra"),
+            Names("rdiff patch pa"),
+            Names("release re rel"),
+            Names("remove rm delete"),
+            Names("rlog rl"),
+            Names("rls rdir rlist"),
+            Names("rtag rt rfreeze"),
+            Names("status st stat"),
+            Names("tag ta freeze"),
+            Names("update up upd"),
+            Names("version ve ver"),
+        ],
+    ),
     (Names("docker podman nerdctl"), &[Names("rm remove"), Names("ls list")]),
     (
         Names("helm"),
@@ -261,7 +289,10 @@ const KINDS: &[(Names, Names, &str)] = &[
 ];
 
 /// Programs that accept the beginning of a sub-command's name for the whole.
-const ABBREVIATING: Names = Names("npm hg gem bundle composer ip tc nmcli tmux");
+const ABBREVIATING: Names = Names(
+    "npm hg gem bundle composer ip tc bridge rdma devlink bpftool nmcli tmux btrfs mysqladmin darcs fossil quilt \
+     stg mtn",
+);
 
 /// Whether two words are the same sub-command to an allow rule.
 pub fn is_same(program: &str, one: &str, other: &str) -> bool {
@@ -321,11 +352,21 @@ fn kinds<'a>(program: &'a str, given: &'a str) -> impl Iterator<Item = &'static 
     rows.flat_map(move |(_, _, kind)| names(program, kind).chain([*kind]))
 }
 
+/// All names of the sub-commands that also do what another one does.
+fn kinds_of<'a>(program: &'a str, kind: &'a str) -> impl Iterator<Item = &'static str> + 'a {
+    let rows = KINDS.iter().filter(move |(programs, _, of)| programs.has(program) && *of == kind);
+    let kinds = rows.flat_map(|(_, kinds, _)| kinds.iter());
+    kinds.flat_map(move |name| names(program, name).chain([name]))
+}
+
 /// Whether a word is the beginning of a name that the pattern means, and not the whole of another.
 fn is_abbreviation(program: &str, pattern: &str, given: &str) -> bool {
     let begins = |name: &str| name.starts_with(given);
     let is_whole = names(program, given).next().is_some();
-    !given.is_empty() && !is_whole && (begins(pattern) || names(program, pattern).any(begins))
+    let meant = names(program, pattern);
+    let same = meant.flat_map(|name| kinds_of(program, name).chain([name]));
+    let more = kinds_of(program, pattern);
+    !given.is_empty() && !is_whole && (begins(pattern) || same.chain(more).any(begins))
 }
 
 /// Other words for a sub-command.

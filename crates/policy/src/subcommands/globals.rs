@@ -176,6 +176,11 @@ pub const GLOBALS: &[GlobalOptions] = &[
         flags: Names("-q -v -R -N --quiet --verbose --non-interactive --force --no-auth-cache"),
     },
     GlobalOptions {
+        programs: Names("cvs"),
+        valued: Names("-d -e -s -T -z --allow-root"),
+        flags: Names("-Q -q -r -w -l -n -t -v -f -H --help --version"),
+    },
+    GlobalOptions {
         programs: Names("hg"),
         valued: Names("-R --repository --cwd --config --encoding --color --pager"),
         flags: Names("-q -v -y -h --quiet --verbose --noninteractive --debug --traceback --help"),

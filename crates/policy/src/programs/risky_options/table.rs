@@ -145,7 +145,7 @@ pub const RISKY_OPTIONS: &[RiskyOptions] = &[
         names: Names("zip"),
         syntax: OptionSyntax {
             valued: "btnixOPsS",
-            long_valued: Names("unzip-command temp-path output-file logfile-path"),
+            long_valued: Names("unzip-command temp-path output-file out logfile-path"),
             ..PLAIN
         },
         refuse: Names("unzip-command"),

@@ -1,0 +1,149 @@
+//! Programs that run all their operands: `make all deploy`.
+//!
+//! Each operand is a goal, whatever it comes after, so a deny rule such as `make deploy` looks at all of them.
+
+use crate::names::Names;
+
+/// How some programs that run all their operands name them.
+pub struct Goals {
+    programs: Names,
+    /// Options whose value is the next word. Another option's next word may be a goal.
+    valued: Names,
+    /// The signs after which the goal itself stands, in a project or folder that is named first: `:app:deploy`.
+    separators: &'static [char],
+    /// Whether a goal may be a path with `..` in it.
+    resolves_paths: bool,
+    /// Whether the beginnings of the words in a goal's name stand for it: `pTML` for `publishToMavenLocal`.
+    abbreviates: bool,
+}
+
+const PLAIN: Goals = Goals {
+    programs: Names(""),
+    valued: Names(""),
+    separators: &[],
+    resolves_paths: false,
+    abbreviates: false,
+};
+
+const GOALS: &[Goals] = &[
+    Goals {
+        programs: Names("make gmake remake mingw32-make"),
+        valued: Names(
+            "-C -f -I -o -W -E --directory --file --makefile --include-dir --old-file --assume-old --what-if \
+             --new-file --assume-new --eval",
+        ),
+        ..PLAIN
+    },
+    Goals { programs: Names("bmake pmake nmake"), valued: Names("-C -f -I -m"), ..PLAIN },
+    Goals {
+        programs: Names("ninja ninja-build samu"),
+        valued: Names("-C -f -j -k -l -d -w"),
+        resolves_paths: true,
+        ..PLAIN
+    },
+    Goals {
+        programs: Names("rake jake"),
+        valued: Names("-f -I -r -R --rakefile --libdir --require --rakelibdir"),
+        ..PLAIN
+    },
+    Goals {
+        programs: Names("just"),
+        valued: Names("-f -d --justfile --working-directory --shell --dotenv-path"),
+        separators: &['/', ':'],
+        ..PLAIN
+    },
+    Goals {
+        programs: Names("mvn mvnw mvnd"),
+        valued: Names(
+            "-f -s -gs -pl -rf -T -P --file --settings --projects --resume-from --threads",
+        ),
+        separators: &[':'],
+        ..PLAIN
+    },
+    Goals {
+        programs: Names("gradle gradlew"),
+        valued: Names(
+            "-x -p -b -c -g -I --exclude-task --project-dir --build-file --settings-file --gradle-user-home \
+             --init-script --tests --max-workers --console --warning-mode",
+        ),
+        separators: &[':'],
+        abbreviates: true,
+        ..PLAIN
+    },
+    Goals {
+        programs: Names("ant"),
+        valued: Names("-f -file -buildfile -lib -l -logfile -logger -listener -propertyfile"),
+        ..PLAIN
+    },
+    Goals { programs: Names("invoke inv fab"), valued: Names("-c -r --collection"), ..PLAIN },
+    Goals { programs: Names("task"), valued: Names("-d -t --dir --taskfile"), ..PLAIN },
+    Goals { programs: Names("scons"), valued: Names("-C -f --directory --file"), ..PLAIN },
+    Goals { programs: Names("turbo"), valued: Names("--filter --concurrency --cwd"), ..PLAIN },
+    Goals { programs: Names("mage doit gulp grunt phing cap waf sbt"), ..PLAIN },
+];
+
+/// Tasks of gradle that nearly every project has. They abbreviate nothing.
+const USUAL_TASKS: Names = Names(
+    "assemble build check classes clean dependencies help init install jar javadoc projects properties publish run \
+     tasks test wrapper",
+);
+
+/// How a program names its goals, if it runs all its operands.
+pub fn goals(program: &str) -> Option<&'static Goals> {
+    GOALS.iter().find(|goals| goals.programs.has(program))
+}
+
+impl Goals {
+    pub fn takes_value(&self, option: &str) -> bool {
+        self.valued.has(option)
+    }
+
+    /// Whether the beginning of a word tells which goal it is.
+    pub fn are_plain(&self) -> bool {
+        self.separators.is_empty() && !self.resolves_paths && !self.abbreviates
+    }
+
+    /// A goal as rules are compared with it: `deploy` for `./deploy` and for `deploy[production]`.
+    pub fn plain(&self, goal: &str) -> String {
+        let goal = goal.split('[').next().unwrap_or(goal);
+        if !goal.contains('/') {
+            return goal.to_lowercase();
+        }
+        let mut parts: Vec<&str> = Vec::new();
+        for part in goal.split('/').filter(|part| !["", "."].contains(part)) {
+            let leaves = self.resolves_paths && part == "..";
+            match parts.last() {
+                Some(last) if leaves && *last != ".." => drop(parts.pop()),
+                _ => parts.push(part),
+            }
+        }
+        let root = if goal.starts_with('/') { "/" } else { "" };
+        format!("{root}{}", parts.join("/")).to_lowercase()
+    }
+
+    /// The goal without the project or folder it is in: `deploy` for `:app:deploy`.
+    pub fn without_project<'a>(&self, goal: &'a str) -> &'a str {
+        let goal = goal.split('@').next().unwrap_or(goal);
+        goal.rsplit(self.separators).next().unwrap_or(goal)
+    }
+
+    /// Whether a goal may be an abbreviation of another.
+    pub fn abbreviate(&self, given: &str, wanted: &str) -> bool {
+        let given = self.without_project(given);
+        let matches = || {
+            let (given, wanted) = (words_of(given), words_of(wanted));
+            let mut pairs = given.iter().zip(&wanted);
+            given.len() <= wanted.len() && pairs.all(|(given, wanted)| wanted.starts_with(given))
+        };
+        self.abbreviates && !given.is_empty() && !USUAL_TASKS.has(given) && matches()
+    }
+}
+
+/// The words in a name, in lower case: `publish`, `to`, `maven`, `local`.
+fn words_of(name: &str) -> Vec<String> {
+    let starts = name.char_indices().filter(|(at, c)| *at == 0 || c.is_uppercase() || *c == '-');
+    let mut starts: Vec<_> = starts.map(|(at, _)| at).collect();
+    starts.push(name.len());
+    let words = starts.windows(2).map(|pair| name[pair[0]..pair[1]].trim_start_matches('-'));
+    words.map(str::to_lowercase).collect()
+}
