@@ -37,11 +37,12 @@ use crate::exec_rules::{ExecRules, RefusedBecause, RefusedExec};
 use crate::git_configs::{self, SharedConfig};
 use crate::tree;
 pub use filter::Asks;
+use formats::Nature;
 use identity::Changed;
 use listener::{Listener, Named, Question};
 use processes::{Caller, Next, Processes};
 use rules::{Rules, Standing};
-use target::{Nature, Target, View, base_name, user_namespace_of};
+use target::{Target, View, base_name, user_namespace_of};
 
 /// How many different refusals are kept.
 const MAX_REFUSED: usize = 20;

@@ -132,6 +132,39 @@ fn only_what_a_linker_has_made_counts_as_made() {
 }
 
 #[test]
+fn what_something_else_has_made_while_a_linker_ran_does_not_count_as_made() {
+    let project = Project::new();
+    let folder = project.folder.path();
+    let shell = |text: &str| {
+        let mut shell = Command::new("sh");
+        assert!(shell.args(["-c", text]).current_dir(folder).status().unwrap().success());
+    };
+    shell("cp /bin/echo demo; tar -cf demo.tar demo; mkfifo object");
+    shell("ln -s /bin/echo link; tar -cf link.tar --transform s/link/demo/ link");
+    let mut server = project.server(&["./demo", "tar", "ld", "echo"]);
+    for unpacked in ["demo.tar", "link.tar"] {
+        shell("rm demo; cp /bin/true demo");
+        let command = format!(
+            "ld -o unrelated object & tar -xf {unpacked}; echo > object; wait; ./demo other"
+        );
+        let reply = server.call(json!({"command": command}));
+        assert!(!output(&reply).contains("other"), "{command}: {reply}");
+        assert!(warnings(&reply).contains("has changed since the command began"), "{reply}");
+    }
+}
+
+#[test]
+fn a_script_does_not_have_the_loader_load_a_program() {
+    let project = Project::new();
+    let loaders = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
+    let loader = loaders.into_iter().find(|path| Path::new(path).exists()).unwrap();
+    script(&project.folder.path().join("tool"), &format!("#!{loader} /bin/echo\n"));
+    let mut server = project.server(&["./tool"]);
+    let reply = server.call(json!({"command": "./tool other"}));
+    assert!(!output(&reply).contains("other\n"), "{reply}");
+}
+
+#[test]
 fn a_linker_makes_no_interpreter() {
     let project = Project::new();
     let folder = project.folder.path();
@@ -187,7 +220,13 @@ fn no_link_on_the_way_to_what_a_program_needs_is_changed() {
         let reply = server.call(json!({"command": "ln -sfn v2 current; ./release"}));
         assert!(!output(&reply).contains("other\n"), "{may_run}: {reply}");
         assert!(warnings(&reply).contains("has changed since the command began"), "{reply}");
-        server.call(json!({"command": "ln -sfn v1 current"}));
+        // The next command finds the way as it is then.
+        for version in ["v2", "v1"] {
+            server.call(json!({"command": format!("ln -sfn {version} current")}));
+            let reply = server.call(json!({"command": "./release"}));
+            let printed = if version == "v1" { "own\n" } else { "other\n" };
+            assert_eq!((output(&reply), warnings(&reply).as_str()), (printed, ""), "{reply}");
+        }
     }
 }
 

@@ -31,7 +31,7 @@ const MAX_FILES: usize = 200;
 /// Where the dynamic loader is, and what it is called.
 const LOADER_FOLDERS: [&str; 6] =
     ["/lib64", "/lib", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib32", "/libx32"];
-const LOADERS: [&str; 2] = ["ld*.so*", "libc.musl*"];
+pub const LOADERS: [&str; 3] = ["ld*.so*", "libc.musl*", "libc.so"];
 
 /// Looks up a path for the process that asks.
 pub type Find<'a> = dyn Fn(&[u8]) -> io::Result<Target> + 'a;
@@ -236,21 +236,49 @@ impl Files {
         }
     }
 
+    /// Whether it is one of them, whatever it is called.
     fn has(&self, target: &Target) -> bool {
-        self.name_of(target).is_some()
+        self.find_file(target).is_some()
     }
 
-    /// The name of the program that the file is, or is a copy of. Scripts are not compared: many are the same for
-    /// different programs, and start those by their own names.
+    /// The name of the program that the file is, or is a copy of.
     fn name_of(&self, target: &Target) -> Option<&str> {
+        let found = self.find_file(target);
+        let found = found.filter(|it| !(it.is_others && it.path == target.real_path));
+        found.map(|it| it.called.as_str())
+    }
+
+    /// The file that it is, or is a copy of. Scripts are not compared: many are the same for different programs, and
+    /// start those by their own names.
+    fn find_file(&self, target: &Target) -> Option<&KnownFile> {
         let is_copy = |it: &&KnownFile| {
             let same_size = it.size == target.size && target.interpreter.is_none();
             let same_content =
                 || it.content.as_ref().is_some_and(|content| target.has_content_of(content));
             same_size && (!target.is_readable || same_content())
         };
-        let found = self.0.get(&target.id).or_else(|| self.0.values().find(is_copy));
-        let found = found.filter(|it| !(it.is_others && it.path == target.real_path));
-        found.map(|it| it.called.as_str())
+        self.0.get(&target.id).or_else(|| self.0.values().find(is_copy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_loader_is_one_by_its_link_and_by_its_own_file() {
+        let folder = tempfile::tempdir().unwrap();
+        // As musl has it.
+        fs::copy("/bin/true", folder.path().join("libc.so")).unwrap();
+        symlink("libc.so", folder.path().join("ld-musl.so.1")).unwrap();
+        let mut files = Files::default();
+        files.find("ld*.so*", &[folder.path().to_owned()]);
+        for name in ["libc.so", "ld-musl.so.1"] {
+            let path = folder.path().join(name);
+            let target = Target::find_own(None, path.as_os_str().as_bytes()).unwrap();
+            assert!(files.has(&target), "{name}");
+        }
     }
 }

@@ -1,10 +1,13 @@
-//! Formats of programs for which the kernel was told an interpreter (`binfmt_misc`).
+//! How the kernel runs a file, and the formats for which it was told an interpreter (`binfmt_misc`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use mcpz_sandbox::mounts;
+
+use super::elf;
+use super::shebang::{self, HEAD};
 
 /// A file that describes a format, or says whether all are switched on, or takes new ones.
 pub struct Format {
@@ -37,6 +40,27 @@ impl Format {
     }
 }
 
+/// How the kernel runs a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nature {
+    /// As a script, or a binary for this machine.
+    Usual,
+    /// By an interpreter that it was told.
+    Format,
+    /// Not at all, unless it was told an interpreter that we do not see.
+    Unknown,
+}
+
+impl Nature {
+    pub fn of(path: &Path, head: &[u8; HEAD], formats: &[Format]) -> Self {
+        match head.starts_with(shebang::MAGIC) || elf::is_native(head) {
+            _ if formats.iter().any(|format| format.is_of(path, head)) => Self::Format,
+            true => Self::Usual,
+            false => Self::Unknown,
+        }
+    }
+}
+
 /// What hexadecimal digits stand for.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let pairs = (0..digits.len()).step_by(2).map(|at| digits.get(at..at + 2));
@@ -45,7 +69,9 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 
 /// All that we see.
 pub fn formats() -> impl Iterator<Item = Format> {
-    let folders = folders().iter().filter_map(|folder| fs::read_dir(folder).ok());
+    // Most machines have none, and then this file is not there either.
+    let mounted = folders().iter().filter(|folder| folder.join("register").exists());
+    let folders = mounted.filter_map(|folder| fs::read_dir(folder).ok());
     let paths = folders.flatten().flatten().map(|entry| entry.path());
     paths.map(|path| Format { text: fs::read_to_string(&path).ok(), path })
 }

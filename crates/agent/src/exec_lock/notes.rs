@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub struct Notes {
 struct Note {
     id: FileId,
     changed: Changed,
-    /// Whether its time was over. Otherwise a later change need not show in it.
+    /// Whether a later change would show in its time: that was over, and the file system keeps it.
     was_over: bool,
     /// What is in it, if that is little. It is still the same if only its rights have changed.
     content: Option<Vec<u8>>,
@@ -72,6 +72,21 @@ impl Notes {
         let (began, clock) = (Changed::now(), ClockWatch::new());
         let (files, ways, distrusted) = Default::default();
         Self { files, distrusted, ways, began, clock, others: others() }
+    }
+
+    /// The same after an earlier command. The ways to folders are usually still the same, and looking at their parts is
+    /// faster than finding them again.
+    pub fn begin_after(earlier: Self) -> Self {
+        const MOST: usize = 128;
+        let is_same = |(path, note): (&PathBuf, &WayNote)| {
+            fs::symlink_metadata(path).is_ok_and(|found| WayNote::of(&found) == *note)
+        };
+        let mut ways = earlier.ways;
+        // Where one part has changed, others may no longer be on the way.
+        if ways.len() > MOST || !ways.iter().all(is_same) {
+            ways.clear();
+        }
+        Self { ways, ..Self::begin() }
     }
 
     /// Another command begins. What earlier ones named is known.
@@ -152,7 +167,8 @@ impl Notes {
 
     fn note(&mut self, path: PathBuf, target: &Target) {
         target.parts().for_each(|part| self.note(part.path.clone(), part));
-        let was_over = is_over(target);
+        // What is too large to be noted has to be told by its time.
+        let was_over = is_over(target) && (target.size > LARGEST_NEW || keeps_times(&target.file));
         let content = match (path.parent(), target.is_executable) {
             _ if !was_over && target.size <= LARGEST_NEW => content_of(target),
             // Nobody changes the rights of what is there to be found by its name.
@@ -277,6 +293,27 @@ fn others() -> Vec<Other> {
     found.collect()
 }
 
+/// Whether every write shows in the time of a file. In memory and over a network, one through a mapping need not, and
+/// what is written to an overlay may be in memory.
+fn keeps_times(file: &OwnedFd) -> bool {
+    const BCACHEFS: i64 = 0xca45_1a4e;
+    const EROFS: i64 = 0xe0f5_e1e2;
+    const SQUASHFS: i64 = 0x7371_7368;
+    const ZFS: i64 = 0x2fc1_2fc1;
+    const KEEPING: [i64; 8] = [
+        libc::EXT4_SUPER_MAGIC,
+        libc::XFS_SUPER_MAGIC,
+        libc::BTRFS_SUPER_MAGIC,
+        libc::F2FS_SUPER_MAGIC,
+        BCACHEFS,
+        ZFS,
+        // They cannot be written.
+        EROFS,
+        SQUASHFS,
+    ];
+    rustix::fs::fstatfs(file).is_ok_and(|found| KEEPING.contains(&found.f_type))
+}
+
 /// Whether a change would give the file another time now. For a large one, the tick of the clock is worth waiting for.
 fn is_over(target: &Target) -> bool {
     const TICK: Duration = Duration::from_millis(1);
@@ -292,4 +329,57 @@ fn is_over(target: &Target) -> bool {
 
 fn content_of(target: &Target) -> Option<Vec<u8>> {
     fs::read(format!("/proc/self/fd/{}", target.file.as_raw_fd())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::ptr;
+    use std::thread::sleep;
+
+    use super::*;
+
+    const OWN: &str = "#!/bin/sh\necho own..\n";
+    const OTHER: &str = "#!/bin/sh\necho other\n";
+
+    /// Writes over the beginning of a file through a mapping that was read before.
+    fn write_mapped(path: &Path, text: &str) {
+        let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping of a file that is at least as long as the text, and that nobody else uses.
+        unsafe {
+            let descriptor = file.as_raw_fd();
+            let mapped = libc::mmap(
+                ptr::null_mut(),
+                text.len(),
+                protection,
+                libc::MAP_SHARED,
+                descriptor,
+                0,
+            );
+            assert_ne!(mapped, libc::MAP_FAILED);
+            assert_eq!(ptr::read_volatile(mapped.cast::<u8>()), text.as_bytes()[0]);
+            ptr::copy_nonoverlapping(text.as_ptr(), mapped.cast(), text.len());
+            assert_eq!(libc::munmap(mapped, text.len()), 0);
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_written_through_a_mapping_is_another_one() {
+        // In memory, such a file keeps its time.
+        for folder in [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()] {
+            let path = folder.path().join("tool");
+            fs::write(&path, OWN).unwrap();
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+            let target = || Target::find_own(None, path.as_os_str().as_bytes()).unwrap();
+            while !is_over(&target()) {
+                sleep(Duration::from_millis(1));
+            }
+            let mut notes = Notes::begin();
+            notes.add(path.clone(), &[], 0);
+            assert!(notes.fit(&path, &target()), "{}", path.display());
+            write_mapped(&path, OTHER);
+            assert!(!notes.fit(&path, &target()), "{}", path.display());
+        }
+    }
 }

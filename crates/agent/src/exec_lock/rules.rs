@@ -23,9 +23,9 @@ use std::rc::Rc;
 
 use mcpz_policy::{Rule, glob, glob_path, is_harmless};
 
-use super::denied::{Denied, Find};
+use super::denied::{Denied, Find, LOADERS};
 use super::identity::FileId;
-use super::makers::{self, Makers, Makes};
+use super::makers::{self, Made, Makers, Makes};
 use super::notes::Notes;
 use super::shells::{is_shell, plain_program};
 use super::target::{Target, base_name};
@@ -74,6 +74,8 @@ pub struct Rules {
     /// `None` if everything is allowed that is not denied.
     allowed: Option<Vec<AllowedProgram>>,
     denied: Denied,
+    /// The server's `PATH`, and the folders in it.
+    path: Vec<u8>,
     folders: Vec<PathBuf>,
     /// Rules for variables.
     variables: Vec<Rule>,
@@ -91,8 +93,8 @@ impl Rules {
         let folders = folders(&rules.path);
         let denied_in = folders_of(path).chain(folders.iter().cloned()).collect();
         let denied = Denied::new(std::mem::take(&mut rules.denied), denied_in);
-        let (variables, makers) = (Vec::new(), Makers::default());
-        let mut new = Self { allowed: None, denied, folders, variables, notes: None, makers };
+        let (path, variables, makers) = (rules.path.clone(), Vec::new(), Makers::default());
+        let mut new = Self { allowed: None, denied, path, folders, variables, notes: None, makers };
         new.replace_allowed(rules);
         new
     }
@@ -104,12 +106,16 @@ impl Rules {
 
     /// Allows these programs instead.
     pub fn replace_allowed(&mut self, rules: ExecRules) {
-        self.folders = folders(&rules.path);
+        if self.path != rules.path {
+            self.folders = folders(&rules.path);
+            self.path = rules.path;
+        }
         self.variables = rules.variables.iter().filter_map(|text| Rule::new(text).ok()).collect();
         self.allowed = rules.allowed.map(|all| all.into_iter().map(with_real_folders).collect());
         self.makers = Makers::default();
+        let earlier = self.notes.take();
         self.notes = self.allowed.as_ref().map(|programs| {
-            let mut notes = Notes::begin();
+            let mut notes = earlier.map_or_else(Notes::begin, Notes::begin_after);
             notes.take(programs, &self.folders);
             notes
         });
@@ -182,7 +188,7 @@ impl Rules {
         if !target.same_view {
             return Err(RefusedBecause::Elsewhere);
         }
-        if target.has_moving_part() {
+        if target.has_moving_part() || is_run_by_loader(target) {
             return Err(RefusedBecause::Unclear);
         }
         let named_as = |it: &AllowedProgram| {
@@ -235,7 +241,12 @@ impl Rules {
         let makes = match becomes {
             _ if makers::is_asked_about_itself(arguments) => return,
             Standing::Free => Makes::Anything,
-            _ if self.is_in_path(target) && makers::is_linker(target) => Makes::Binaries,
+            _ if self.is_in_path(target) && makers::is_linker(target) => {
+                match makers::output_of_linker(process, arguments) {
+                    Some(path) => Makes::Binary(path),
+                    None => return,
+                }
+            }
             _ => return,
         };
         if self.makers.add(process, makes)
@@ -249,14 +260,18 @@ impl Rules {
     pub fn note_what_was_made(&mut self) {
         let (Some(notes), Some(programs)) = (&mut self.notes, &self.allowed) else { return };
         match self.makers.take_ended() {
-            Some(Makes::Anything) => notes.take_made(programs, &self.folders, |_, _| true),
-            // Not those that are found by their names, or needed.
-            Some(Makes::Binaries) => {
+            Some(Made::Anything) => notes.take_made(programs, &self.folders, |_, _| true),
+            // Not those that are found by their names, or needed, nor what a link leads to.
+            Some(Made::Binaries(paths)) => {
                 let named: HashSet<_> = programs.iter().flat_map(AllowedProgram::paths).collect();
                 notes.take_made(programs, &self.folders, |path, target| {
                     let folder = path.parent().unwrap_or(path);
                     let is_found = self.folders.iter().any(|it| it == folder);
-                    named.contains(path) && !is_found && target.parts().next().is_none()
+                    let is_binary = target.links.is_empty() && target.parts().next().is_none();
+                    named.contains(path)
+                        && !is_found
+                        && is_binary
+                        && paths.contains(&target.real_path)
                 });
             }
             None => {}
@@ -387,6 +402,14 @@ fn with_real_folders(mut program: AllowedProgram) -> AllowedProgram {
         *file = folder.unwrap_or_else(|| file.clone());
     }
     program
+}
+
+/// Whether it is a script for the dynamic loader, which would load any program that the script names.
+fn is_run_by_loader(target: &Target) -> bool {
+    target.interpreter.as_ref().is_some_and(|it| {
+        let name = it.target.real_name();
+        LOADERS.iter().any(|pattern| glob(pattern, name)) || is_run_by_loader(&it.target)
+    })
 }
 
 /// Whether the file is the one that is meant, in a folder that no new link leads to.

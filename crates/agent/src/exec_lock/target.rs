@@ -15,10 +15,10 @@ use libc::c_int;
 use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, makedev, statx};
 
 use super::elf;
-use super::formats::formats;
+use super::formats::{Format, Nature, formats};
 use super::identity::{Changed, FileId};
 use super::listener::Named;
-use super::shebang::{self, HEAD, shebang};
+use super::shebang::{HEAD, shebang};
 
 /// The usual loaders.
 pub const LOADERS: [&str; 5] = [
@@ -55,8 +55,8 @@ pub struct Target {
     is_roots: bool,
     /// Whether anybody may execute it.
     pub is_executable: bool,
-    /// How the kernel runs it, if it can be read.
-    pub nature: Nature,
+    /// How it begins, if it can be read.
+    head: Option<[u8; HEAD]>,
     /// Whether the process sees the same files as we do under the same names.
     pub same_view: bool,
 }
@@ -67,17 +67,6 @@ pub struct View {
     /// A root from another namespace may be the same folder, on another mount with others below it.
     root: FileOnMount,
     mounts: FileId,
-}
-
-/// How the kernel runs a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nature {
-    /// As a script, or a binary for this machine.
-    Usual,
-    /// By an interpreter that it was told.
-    Format,
-    /// Not at all, unless it was told an interpreter that we do not see.
-    Unknown,
 }
 
 /// What runs a script.
@@ -151,7 +140,7 @@ impl Target {
             is_readable: true,
             is_roots: found.uid() == 0,
             is_executable: found.is_file() && found.mode() & 0o111 != 0,
-            nature: Nature::Usual,
+            head: None,
             same_view,
             file: file.into(),
         };
@@ -161,7 +150,7 @@ impl Target {
         };
         let mut head = [0; HEAD];
         let length = file.read_at(&mut head, 0)?;
-        target.nature = Nature::of(&target.path, &head);
+        target.head = Some(head);
         let other = |path: &[u8]| {
             let opened = match same_view {
                 true => open_seen(process, None, path)?,
@@ -207,7 +196,14 @@ impl Target {
 
     /// How the kernel runs it and its parts: the first that is not usual.
     pub fn whole_nature(&self) -> Nature {
-        let mut natures = self.parts().map(Self::whole_nature).chain([self.nature]);
+        let formats: Vec<_> = formats().collect();
+        self.nature_among(&formats)
+    }
+
+    fn nature_among(&self, formats: &[Format]) -> Nature {
+        let parts = self.parts().map(|part| part.nature_among(formats));
+        let own = self.head.as_ref().map(|head| Nature::of(&self.path, head, formats));
+        let mut natures = parts.chain(own);
         natures.find(|nature| *nature != Nature::Usual).unwrap_or(Nature::Usual)
     }
 
@@ -427,16 +423,6 @@ fn own_link(process: i32, path: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let behind =
         rest[end..].iter().position(|byte| *byte != b'/').map_or(rest.len(), |at| end + at);
     Some((own(link, &rest[..end]), &rest[behind..]))
-}
-
-impl Nature {
-    fn of(path: &Path, head: &[u8; HEAD]) -> Self {
-        match head.starts_with(shebang::MAGIC) || elf::is_native(head) {
-            _ if formats().any(|format| format.is_of(path, head)) => Self::Format,
-            true => Self::Usual,
-            false => Self::Unknown,
-        }
-    }
 }
 
 impl Interpreter {
