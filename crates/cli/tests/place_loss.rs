@@ -142,6 +142,16 @@ fn a_relay_that_is_killed_is_replaced() {
 }
 
 #[test]
+fn what_leads_to_a_place_may_say_why_it_was_lost() {
+    let ground = Ground::new();
+    let text = format!("echo welcome >&2\n{MCPZ} \"$@\"\necho the line was cut >&2");
+    let mut server = ground.server_of(&text, "");
+    let going = Going::start(&mut server);
+    children(relay(&server)).into_iter().for_each(|relay| kill("KILL", relay));
+    going.are_lost(&mut server, "; the line was cut. What still ran there ends within", true);
+}
+
+#[test]
 fn a_relay_that_is_stopped_is_given_up_and_ends() {
     let ground = Ground::new();
     let mut server = ground.server("");

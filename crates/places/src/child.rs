@@ -26,6 +26,9 @@ use crate::said::Said;
 /// How long it may take to end by itself.
 const END_TIME: Duration = Duration::from_secs(2);
 
+/// How long it may take to end after its stream, and to say why.
+const LAST_WORDS_TIME: Duration = Duration::from_millis(500);
+
 /// Of a thread that only waits.
 const STACK: usize = 64 << 10;
 
@@ -93,6 +96,21 @@ impl Child {
     /// The stream, while nobody has taken it.
     pub fn stream(&mut self) -> Result<&mut UnixStream, PlaceError> {
         Ok(self.stream.as_mut().ok_or_else(not_connected)?)
+    }
+
+    /// Forgets what it has said.
+    pub fn forget_words(&self) {
+        self.said.clear();
+    }
+
+    /// What it has said, once it has ended, if that was anything.
+    pub async fn last_words(&mut self) -> Option<String> {
+        if let Some(running) = &mut self.running
+            && timeout(LAST_WORDS_TIME, &mut running.ended).await.is_ok()
+        {
+            self.running = None;
+        }
+        Some(self.said.text()).filter(|said| !said.is_empty())
     }
 
     /// Ends it, if it does not by itself, and returns what it has said.

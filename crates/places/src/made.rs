@@ -19,6 +19,9 @@ impl<S: AsyncRead + AsyncWrite + Send> ByteStream for S {}
 
 /// What is left to do when a place has ended.
 pub trait Ending: Send {
+    /// The place is open. What was said until now does not tell why it ends.
+    fn opened(&mut self) {}
+
     /// Why the place has ended, if it was not us who ended it and somebody can tell. Does not take long.
     fn reason(&mut self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
         Box::pin(async { None })
@@ -36,6 +39,14 @@ impl Made {
 }
 
 impl Ending for Child {
+    fn opened(&mut self) {
+        self.forget_words();
+    }
+
+    fn reason(&mut self) -> Pin<Box<dyn Future<Output = Option<String>> + Send + '_>> {
+        Box::pin(self.last_words())
+    }
+
     fn end(self: Box<Self>) -> Pin<Box<dyn Future<Output = String> + Send>> {
         Box::pin((*self).end())
     }

@@ -98,10 +98,13 @@ impl Place {
         let late = |said| PlaceError::Late { seconds: self.start_time.as_secs(), said };
         let deadline = Instant::now() + self.start_time;
         let made = timeout_at(deadline, self.make(opening)).await;
-        let Made { stream, ending } = made.unwrap_or_else(|_| Err(late(String::new())))?;
+        let Made { stream, mut ending } = made.unwrap_or_else(|_| Err(late(String::new())))?;
         let left = deadline.saturating_duration_since(Instant::now());
         match FarLink::connect(Box::into_pin(stream), left, self.beat).await {
-            Ok((link, facts)) => Ok(Opened { link, facts, ending }),
+            Ok((link, facts)) => {
+                ending.opened();
+                Ok(Opened { link, facts, ending })
+            }
             Err(StreamError::Late(_)) => Err(late(ending.end().await)),
             Err(error) => Err(PlaceError::Stream { said: ending.end().await, error }),
         }

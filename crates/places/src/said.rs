@@ -18,6 +18,10 @@ impl Said {
         kept.drain(..over);
     }
 
+    pub fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// All of it in one line, without control characters: a place may say anything.
     pub fn text(&self) -> String {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
