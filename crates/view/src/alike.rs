@@ -226,7 +226,14 @@ impl<'a> Unit<'a> {
     }
 }
 
-fn have_same_form(mut a: &[u8], mut b: &[u8]) -> bool {
+fn have_same_form(a: &[u8], b: &[u8]) -> bool {
+    // Most words, and most folders in paths, are the same or begin alike.
+    let same = same_but_digits(a, b);
+    if same == a.len() && same == b.len() {
+        return true;
+    }
+    let begin = begin_of_part(a.get(..same).unwrap_or_default());
+    let (mut a, mut b) = (a.get(begin..).unwrap_or_default(), b.get(begin..).unwrap_or_default());
     while let (Some((part_a, rest_a)), Some((part_b, rest_b))) = (Part::first(a), Part::first(b)) {
         if part_a != part_b {
             return false;

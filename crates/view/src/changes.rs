@@ -14,7 +14,7 @@ use imara_diff::{Algorithm, Diff, Hunk, InternedInput};
 use crate::groups::{Entry, Groups, Label, Missing, Share};
 use crate::lines::{Line, Lines};
 use crate::passing::write_lasting;
-use crate::shown::{Shown, plural};
+use crate::shown::{Literal, Shown, plural};
 
 /// The most lines and bytes of each output that are compared at once.
 const WINDOW_LINES: usize = 20_000;
@@ -32,12 +32,26 @@ pub struct Changes {
 
 /// The lines that are gone (`-`) and new (`+`), with two around them, up to as many bytes as there is room for.
 pub fn changes(before: impl Read, after: impl Read, room: usize) -> Result<Changes> {
+    compare((before, after), room, false)
+}
+
+/// The same for an output that grows: what the earlier one has beyond it is not gone, as it may still come.
+pub fn changes_so_far(before: impl Read, after: impl Read, room: usize) -> Result<Changes> {
+    compare((before, after), room, true)
+}
+
+fn compare(
+    (before, after): (impl Read, impl Read),
+    room: usize,
+    is_growing: bool,
+) -> Result<Changes> {
     let mut comparison = Comparison {
         groups: Groups::new(Missing::Same, room),
         hasher: RandomState::new(),
         lasting: Vec::new(),
         any: false,
         passing: 0,
+        is_growing,
     };
     let mut windows = Windows { before: Window::new(before), after: Window::new(after) };
     let is_end = comparison.run(&mut windows)?;
@@ -52,7 +66,7 @@ pub fn changes(before: impl Read, after: impl Read, room: usize) -> Result<Chang
             text.note(format_args!("; {passing} {differ} only in times or addresses"));
         }
         text.text.push('\n');
-        text.literal = 0;
+        text.literal = Literal::default();
     }
     Ok(Changes {
         shown: text.into_shown(taken.bytes, taken.lines),
@@ -87,6 +101,7 @@ struct Comparison {
     lasting: Vec<u8>,
     any: bool,
     passing: u64,
+    is_growing: bool,
 }
 
 impl<R: Read> Window<R> {
@@ -109,6 +124,7 @@ impl Comparison {
             self.fill(&mut windows.after, 1)?;
             match (windows.before.held.front(), windows.after.held.front()) {
                 (None, None) => return Ok(true),
+                (Some(_), None) if self.is_growing => return Ok(true),
                 (Some(before), Some(after)) if before.key == after.key => {
                     if !self.take_same(windows) {
                         return Ok(false);
@@ -167,8 +183,11 @@ impl Comparison {
         for hunk in &hunks {
             let same = hunk.before.start - at;
             at = hunk.before.end;
+            // What is missing at the end of an output that grows may still come.
+            let is_open =
+                self.is_growing && windows.after.is_end && hunk.after.end as usize == lines_after;
             if !(0..same).all(|_| self.take_same(windows))
-                || !hunk.before.clone().all(|_| self.take_removed(&mut windows.before))
+                || !is_open && !hunk.before.clone().all(|_| self.take_removed(&mut windows.before))
                 || !hunk.after.clone().all(|_| self.take_added(&mut windows.after))
             {
                 return false;

@@ -4,7 +4,7 @@
 //! the waiting lines.
 
 use crate::lines::Line;
-use crate::shown::{Text, plural};
+use crate::shown::{Literal, Text, plural};
 
 /// How many lines are shown before and after one that matters.
 const AROUND: usize = 2;
@@ -173,7 +173,7 @@ impl Groups {
         self.take(entry, literal);
     }
 
-    fn take(&mut self, entry: &Entry<'_>, literal: u64) {
+    fn take(&mut self, entry: &Entry<'_>, literal: Literal) {
         // Lines of the output that this one is compared with are not counted.
         if entry.share.lines == 0 {
             self.text.literal = literal;

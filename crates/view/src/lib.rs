@@ -19,7 +19,8 @@ mod shown;
 mod trouble;
 mod words;
 
-pub use changes::{Changes, changes};
+pub use changes::{Changes, changes, changes_so_far};
 pub use errors::errors;
 pub use folded::folded;
 pub use shown::Shown;
+pub use trouble::trouble;

@@ -1,6 +1,7 @@
 //! What is shown of an output, as it is written: never more than there is room for, but for a few bytes.
 
 use std::fmt::Write;
+use std::ops::{Add, Sub};
 
 use crate::lines::Line;
 
@@ -14,6 +15,8 @@ pub struct Shown {
     pub lines: u64,
     /// How many of them are not in the text as they were.
     pub omitted: u64,
+    /// How many of the bytes are not in the text.
+    pub omitted_bytes: u64,
 }
 
 /// The room a cut line leaves for the note that says so; a line this short is never cut.
@@ -36,10 +39,33 @@ fn fitting(bytes: &[u8], room: usize) -> usize {
     taken
 }
 
-/// A text and how many lines in it are as they were.
+/// How much of an output is in a text: lines that are as they were, and bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Literal {
+    pub lines: u64,
+    pub bytes: u64,
+}
+
+impl Add for Literal {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { lines: self.lines + other.lines, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl Sub for Literal {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { lines: self.lines - other.lines, bytes: self.bytes - other.bytes }
+    }
+}
+
+/// A text, and how much of the output is in it.
 pub struct Text {
     pub text: String,
-    pub literal: u64,
+    pub literal: Literal,
     pub room: usize,
 }
 
@@ -47,12 +73,12 @@ pub struct Text {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mark {
     pub at: usize,
-    pub literal: u64,
+    pub literal: Literal,
 }
 
 impl Text {
     pub fn new(room: usize) -> Self {
-        Self { text: String::new(), literal: 0, room }
+        Self { text: String::new(), literal: Literal::default(), room }
     }
 
     pub fn mark(&self) -> Mark {
@@ -72,7 +98,9 @@ impl Text {
     pub fn push(&mut self, line: &Line, bytes: &[u8]) {
         self.push_bytes(bytes);
         self.push_notes(line.cut, line.overwritten);
-        self.literal += u64::from(line.is_whole());
+        let end = u64::from(line.ended);
+        let bytes = if line.is_whole() { line.raw } else { bytes.len() as u64 + end };
+        self.literal = self.literal + Literal { lines: u64::from(line.is_whole()), bytes };
         if line.ended {
             self.text.push('\n');
         }
@@ -112,7 +140,9 @@ impl Text {
     }
 
     pub fn into_shown(self, consumed: u64, lines: u64) -> Shown {
-        Shown { text: self.text, consumed, lines, omitted: lines - self.literal }
+        let Literal { lines: literal, bytes } = self.literal;
+        let (omitted, omitted_bytes) = (lines - literal, consumed - bytes);
+        Shown { text: self.text, consumed, lines, omitted, omitted_bytes }
     }
 }
 

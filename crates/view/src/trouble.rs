@@ -2,6 +2,8 @@
 //!
 //! `error: x` and `TypeError: x` do; `0 errors`, `error_handling`, `errors.rs` and `test fails ... ok` do not.
 
+use std::ops::Range;
+
 use memchr::{memchr, memmem};
 
 use crate::words::{Word, troubling_words};
@@ -23,6 +25,18 @@ pub fn reports_trouble(line: &[u8]) -> bool {
         return has_form_of_error(line);
     }
     !reports_success(line) && words.any(|word| is_meant(line, &word)) || has_form_of_error(line)
+}
+
+/// The word by which a line reports an error, a failure or a warning, if there is one.
+pub fn trouble(line: &[u8]) -> Option<Range<usize>> {
+    if reports_success(line) {
+        return None;
+    }
+    let (Word::Stem(at) | Word::Phrase(at)) =
+        troubling_words(line).find(|word| is_meant(line, word))?;
+    let before = line.get(..at.start)?.iter().rev().take_while(|byte| is_in_name(**byte)).count();
+    let after = line.get(at.end..)?.iter().take_while(|byte| is_in_name(**byte)).count();
+    Some(at.start - before..at.end + after)
 }
 
 /// Tests that passed may have any name.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
 
-use mcpz_view::{Changes, Shown, changes};
+use mcpz_view::{Changes, Shown, changes, changes_so_far};
 
 const PLENTY: usize = 1 << 20;
 
@@ -41,7 +41,8 @@ fn outputs_that_are_the_same_take_one_line() {
     let text = numbered(1..=20);
     let changed = changes(text.as_bytes(), text.as_bytes(), PLENTY).unwrap();
     let consumed = text.len() as u64;
-    let shown = Shown { text: "no changes in 20 lines\n".into(), consumed, lines: 20, omitted: 20 };
+    let text = "no changes in 20 lines\n".to_owned();
+    let shown = Shown { text, consumed, lines: 20, omitted: 20, omitted_bytes: consumed };
     assert_eq!(changed, Changes { shown, consumed_before: consumed, any: false });
 }
 
@@ -139,4 +140,21 @@ fn lines_that_differ_only_after_what_is_held_are_different() {
     let line = |last: char| "x".repeat(100_000) + &last.to_string() + "\n";
     assert!(changes(line('a').as_bytes(), line('b').as_bytes(), PLENTY).unwrap().any);
     assert!(!changes(line('a').as_bytes(), line('a').as_bytes(), PLENTY).unwrap().any);
+}
+
+#[test]
+fn what_an_output_that_grows_has_not_yet_is_not_gone() {
+    let before = numbered(1..=20_030);
+    let grown = |last: u32| numbered(1..=last).replace("number 3\n", "number three\n");
+    let so_far = |after: &str| {
+        let changed = changes_so_far(before.as_bytes(), after.as_bytes(), PLENTY).unwrap();
+        let signs = changed.shown.text.lines().filter(|line| line.starts_with(['-', '+']));
+        (signs.map(str::to_owned).collect::<Vec<_>>(), changed.shown.consumed == after.len() as u64)
+    };
+    let third = ["-this is the line with the number 3", "+this is the line with the number three"];
+    for last in [10, 20_020] {
+        assert_eq!(so_far(&grown(last)), (third.map(str::to_owned).to_vec(), true));
+    }
+    assert_eq!(so_far("").0, Vec::<String>::new());
+    assert_eq!(so_far("new\n").0, ["+new"]);
 }

@@ -142,7 +142,7 @@ fn two_lines_are_shown_around_each_hit_and_the_rest_is_counted() {
 fn an_output_without_errors_is_one_line() {
     let shown = errors(&b"fine\nalso fine\n"[..], 1, PLENTY).unwrap();
     let text = "… 2 lines without errors …\n".to_owned();
-    assert_eq!(shown, Shown { text, consumed: 15, lines: 2, omitted: 2 });
+    assert_eq!(shown, Shown { text, consumed: 15, lines: 2, omitted: 2, omitted_bytes: 15 });
 }
 
 #[test]

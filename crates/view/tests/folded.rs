@@ -175,7 +175,8 @@ fn a_line_longer_than_the_room_is_cut() {
     let text = format!("{}\nnext\n", "x".repeat(1000));
     let shown = folded(text.as_bytes(), 100).unwrap();
     let expected = format!("{}… 940 bytes more …\nnext\n", "x".repeat(60));
-    assert_eq!(shown, Shown { text: expected, consumed: 1006, lines: 2, omitted: 1 });
+    let (consumed, lines) = (1006, 2);
+    assert_eq!(shown, Shown { text: expected, consumed, lines, omitted: 1, omitted_bytes: 940 });
 }
 
 #[test]
@@ -224,7 +225,13 @@ fn what_is_not_utf_8_is_replaced_and_counted_as_it_is() {
     let shown = folded(&b"a\xff\xfeb\n"[..], PLENTY).unwrap();
     assert_eq!(
         shown,
-        Shown { text: "a\u{fffd}\u{fffd}b\n".into(), consumed: 5, lines: 1, omitted: 0 }
+        Shown {
+            text: "a\u{fffd}\u{fffd}b\n".into(),
+            consumed: 5,
+            lines: 1,
+            omitted: 0,
+            omitted_bytes: 0
+        }
     );
 }
 

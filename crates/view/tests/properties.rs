@@ -76,6 +76,13 @@ fn check(shown: &Shown, raw: &str) {
     assert_eq!(shown.lines as usize, raw.lines().count());
     assert!(shown.text.len() <= raw.len(), "longer:\n{}\n{raw}", shown.text);
     let text: Vec<_> = shown.text.split_terminator('\n').collect();
+    let is_cut = |line: &&&str| hidden(line).is_none() && line.contains('…');
+    if text.iter().filter(is_cut).count() == 0 {
+        let notes: usize =
+            text.iter().filter(|it| hidden(it).is_some()).map(|it| it.len() + 1).sum();
+        let literal = shown.text.len() - notes;
+        assert_eq!(raw.len() - shown.omitted_bytes as usize, literal, "{}", shown.text);
+    }
     let raw: Vec<_> = raw.split_terminator('\n').collect();
     let (mut at, mut literal) = (0, 0);
     for (index, line) in text.iter().enumerate() {
