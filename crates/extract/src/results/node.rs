@@ -1,0 +1,117 @@
+//! Node's own test runner, as its `spec` reporter prints it. Its other reporters print TAP and JUnit.
+
+use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect, number};
+
+/// The lines that end a run, in their order.
+const COUNTERS: [&str; 8] =
+    ["tests", "suites", "pass", "fail", "cancelled", "skipped", "todo", "duration_ms"];
+
+#[derive(Default)]
+pub(super) struct Node {
+    marks: u64,
+    counters: Vec<u64>,
+    closed: Option<Vec<u64>>,
+    closings: u64,
+    failing: bool,
+    /// Where the next failed test is.
+    place: Option<(String, u64)>,
+    block: Option<Block>,
+    failures: Failures,
+}
+
+/// A failed test, while it is told.
+struct Block {
+    name: String,
+    place: Option<(String, u64)>,
+    message: String,
+}
+
+impl Runner for Node {
+    fn line(&mut self, line: &str) {
+        if let Some(count) = counter(line, COUNTERS[self.counters.len()]) {
+            self.counters.push(count);
+            if self.counters.len() == COUNTERS.len() {
+                self.closed = Some(std::mem::take(&mut self.counters));
+                self.closings += 1;
+            }
+            return;
+        }
+        self.counters.clear();
+        if line == "✖ failing tests:" {
+            self.failing = true;
+        } else if self.failing {
+            self.detail(line);
+        } else if is_mark(line) {
+            self.marks += 1;
+        }
+    }
+
+    fn output_ends(&mut self) {
+        self.end_block();
+        self.failing = false;
+        self.counters.clear();
+    }
+
+    fn finish(self: Box<Self>) -> Option<Found> {
+        if self.marks == 0 && self.closed.is_none() {
+            return None;
+        }
+        let mut doubts = Doubts::default();
+        let mut found = Found::new("node", Closing::Whole);
+        if let Some([tests, _, pass, fail, cancelled, skipped, todo, _]) = self.closed.as_deref() {
+            (found.passed, found.failed, found.skipped) = (*pass, fail + cancelled, skipped + todo);
+            if pass + fail + cancelled + skipped + todo != *tests {
+                doubts.add("the counts do not agree".to_owned());
+            }
+        } else {
+            doubts.add("no summary was printed".to_owned());
+        }
+        if self.closings > 1 {
+            doubts.add("several summaries were printed".to_owned());
+        }
+        if self.failures.count < found.failed {
+            doubts.add("not every failure is told".to_owned());
+        }
+        found.closing = Closing::Whole.unless(doubts);
+        found.failures = self.failures;
+        Some(found)
+    }
+}
+
+impl Node {
+    /// `test at a.test.js:5:3`, then the test's line, then what it said.
+    fn detail(&mut self, line: &str) {
+        if let Some(place) = line.strip_prefix("test at ") {
+            self.end_block();
+            self.place = super::location(place);
+        } else if let Some(name) = line.strip_prefix("✖ ") {
+            self.end_block();
+            let name = name.rsplit_once(" (").map_or(name, |(name, _)| name);
+            let place = self.place.take();
+            self.block = Some(Block { name: name.to_owned(), place, message: String::new() });
+        } else if let Some(block) = &mut self.block {
+            collect(&mut block.message, line.strip_prefix("  ").unwrap_or(line));
+        }
+    }
+
+    fn end_block(&mut self) {
+        let Some(block) = self.block.take() else { return };
+        self.failures.push(Failure::new(&block.name, &block.message).at(block.place));
+    }
+}
+
+fn counter(line: &str, name: &str) -> Option<u64> {
+    let rest = line.strip_prefix("ℹ ")?.strip_prefix(name)?.strip_prefix(' ')?;
+    let (count, rest) = number(rest)?;
+    (rest.is_empty() || name == "duration_ms" && rest.starts_with('.')).then_some(count)
+}
+
+/// `✔ works (7.177579ms)`: other runners that print such marks have no fractions of milliseconds.
+fn is_mark(line: &str) -> bool {
+    let trimmed = line.trim_start();
+    let marked = ["✔ ", "✖ ", "﹣ "].iter().any(|mark| trimmed.starts_with(mark));
+    marked
+        && trimmed
+            .rsplit_once(" (")
+            .is_some_and(|(_, time)| time.contains('.') && time.contains("ms)"))
+}
