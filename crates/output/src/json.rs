@@ -39,6 +39,15 @@ impl JsonPath {
         Ok(Self { text: path.to_owned(), plan: Plan::new(&ast), runtime })
     }
 
+    /// What it finds in a value.
+    pub fn find_in(&self, value: &serde_json::Value) -> Result<serde_json::Value, Error> {
+        let failed = |error: jmespath::JmespathError| Error::Path(error.to_string());
+        let ast = jmespath::parse(&self.text).map_err(failed)?;
+        let value = jmespath::Variable::from_json(&value.to_string()).map_err(Error::Path)?;
+        let found = self.interpret(&Rcvar::new(value), &ast)?;
+        serde_json::to_value(&*found).map_err(|error| Error::Path(error.to_string()))
+    }
+
     fn interpret(&self, value: &Rcvar, ast: &Ast) -> Result<Rcvar, Error> {
         interpret(value, ast, &mut Context::new(&self.text, &self.runtime))
             .map_err(|error| Error::Path(error.to_string()))

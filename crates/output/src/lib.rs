@@ -6,8 +6,10 @@
 //!                                └─▶ Screen: what a terminal shows of it
 //!     Store: which outputs are kept, for whom and how long
 
+mod changes;
 mod checkpoint;
 mod content_kind;
+mod digest;
 mod error;
 mod excerpt;
 mod gzip;
@@ -28,9 +30,12 @@ mod stream;
 mod text;
 mod view;
 
+pub use changes::{BothPlaces, Compared};
+pub use digest::excerpts;
 pub use error::Error;
 pub use excerpt::{Excerpt, shorten};
 pub use gzip::gzip;
+pub use json::JsonPath;
 pub use keys::{KEY_NAMES, key_bytes};
 pub use mime::mime;
 pub use output::{Excerpts, NEWEST_KEPT, Output, Piece};
@@ -39,9 +44,10 @@ pub use read_position::ReadPosition;
 pub use render::{Newline, Rendering};
 pub use room::{Measure, Room};
 pub use screen::{Screen, ScreenContents};
-pub use search::{Filter, Summary};
+pub use search::{Filter, Grep, Summary};
 pub use secrets::{Masker, Secrets};
 pub use spill::{DiskAccount, LARGE_PIECE, Quota, Spill, SpillSettings};
 pub use store::{Kept, Outputs, Store};
 pub use stream::Stream;
+pub use text::plain;
 pub use view::View;

@@ -58,11 +58,12 @@ pub struct Page {
     pub left_out: Option<LeftOut>,
 }
 
-/// How many lines a page stands for, and how many of them it does not show as they were.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How many lines a page stands for, how many of them it does not show as they were, and how many bytes not at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
     pub lines: u64,
     pub omitted: u64,
+    pub bytes: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

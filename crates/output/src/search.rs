@@ -3,7 +3,7 @@
 //! Each search makes one pass over the output, in blocks of complete lines, and stops when the call is cancelled.
 
 use std::io;
-use std::ops::Add;
+use std::ops::{Add, Range};
 
 use memchr::{memchr, memrchr};
 use regex::bytes::{Regex, RegexBuilder};
@@ -90,6 +90,11 @@ impl Grep {
     pub fn new(pattern: &str) -> Result<Self, Error> {
         let regex = RegexBuilder::new(pattern).multi_line(true).size_limit(MAX_PATTERN).build();
         regex.map(Self).map_err(|error| Error::Pattern(error.to_string()))
+    }
+
+    /// Where a text matches first.
+    pub fn find(&self, text: &str) -> Option<Range<usize>> {
+        self.0.find(text.as_bytes()).map(|found| found.range())
     }
 
     /// Calls `found` with each matching line, including its newline.

@@ -1,4 +1,4 @@
-//! What an answer shows of an output: the start and the end of each stream.
+//! What an answer shows of an output: of each stream all, or what somebody makes of it, or the start and the end.
 
 use super::stream_buffer::StreamBuffer;
 use super::{Output, Stream};
@@ -21,27 +21,33 @@ impl Excerpts {
 
 /// What the excerpt of one stream is made from.
 enum Part {
-    Text(ExcerptSource),
+    Text(ExcerptSource, Stream),
     Binary(Excerpt),
 }
 
+/// Makes a text for a stream that does not fit, if it can do better than the start and the end.
+pub type Digest<'a> = &'a dyn Fn(Stream, Room) -> Option<Excerpt>;
+
 impl Part {
-    fn excerpt(&self, room: Room) -> Excerpt {
-        match self {
-            Self::Text(source) => source.excerpt(room),
-            Self::Binary(placeholder) => placeholder.clone(),
-        }
+    fn excerpt(&self, room: Room, digest: Digest<'_>) -> Excerpt {
+        let (source, stream) = match self {
+            Self::Text(source, stream) => (source, *stream),
+            Self::Binary(placeholder) => return placeholder.clone(),
+        };
+        let excerpt = source.excerpt(room);
+        let better = (excerpt.omitted > 0).then(|| digest(stream, room)).flatten();
+        better.unwrap_or(excerpt)
     }
 }
 
 impl Output {
     /// Excerpts of the streams that fit into `room` together. Reads from the disk unless
     /// [`is_in_memory`](Self::is_in_memory).
-    pub fn excerpts(&self, streams: &[Stream], room: Room) -> Excerpts {
+    pub fn excerpts(&self, streams: &[Stream], room: Room, digest: Digest<'_>) -> Excerpts {
         let part = |stream| streams.contains(&stream).then(|| self.part(stream, room.size));
         let (stdout, stderr) = (part(Stream::Stdout), part(Stream::Stderr));
         let within = |part: &Option<Part>, room: Room| {
-            part.as_ref().map_or_else(Excerpt::default, |part| part.excerpt(room))
+            part.as_ref().map_or_else(Excerpt::default, |part| part.excerpt(room, digest))
         };
         let taken = |excerpt: &Excerpt| room.measure.of(&excerpt.text);
         // Each stream gets half of the room, plus what the other leaves unused.
@@ -54,11 +60,12 @@ impl Output {
         Excerpts { stdout, stderr }
     }
 
-    /// Whether excerpts of this size need nothing from the disk.
+    /// Whether excerpts of this size need nothing from the disk, and little time.
     pub fn is_in_memory(&self, size: usize) -> bool {
         let state = self.state();
         let in_memory = |buffer: &StreamBuffer| {
-            buffer.content_kind.binary || buffer.holds(buffer.source_lengths(size))
+            let is_short = buffer.length <= size as u64;
+            buffer.content_kind.binary || is_short && buffer.holds(buffer.source_lengths(size))
         };
         in_memory(&state.stdout) && in_memory(&state.stderr)
     }
@@ -76,7 +83,7 @@ impl Output {
         let end = source.length - lengths.last as u64;
         self.fill(&mut source.first, stream, 0, lengths.first);
         self.fill(&mut source.last, stream, end, lengths.last);
-        Part::Text(source.render())
+        Part::Text(source.render(), stream)
     }
 
     /// Reads a piece from the disk if memory has only part of it. If that fails, the part in memory has to do.

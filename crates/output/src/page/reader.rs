@@ -52,7 +52,11 @@ impl Reader {
             let skip = partial_character(&bytes).min(bytes.len());
             if !bytes.is_empty() {
                 builder.begin_part(request.offset + skip as u64);
-                builder.push(&String::from_utf8_lossy(&bytes[skip..]));
+                // Checking is much faster than replacing what is not valid, and nearly all of it is.
+                match std::str::from_utf8(&bytes[skip..]) {
+                    Ok(text) => builder.push(text),
+                    Err(_) => builder.push(&String::from_utf8_lossy(&bytes[skip..])),
+                }
             }
             builder.total = prefix;
         } else {
