@@ -3,12 +3,12 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, unreadable};
 use crate::files;
-use crate::line::{JOINED, Line};
+use crate::line::{JOINED, Line, MAX_LINE};
 
 /// All complete lines of a trail, oldest first, followed by those that wait to join it.
 pub fn audit_lines(folder: &Path) -> Result<impl Iterator<Item = String> + use<>, Error> {
@@ -16,6 +16,35 @@ pub fn audit_lines(folder: &Path) -> Result<impl Iterator<Item = String> + use<>
     let waiting = files::all_waiting(folder).map_err(unreadable(folder))?;
     let waiting = waiting.into_iter().filter_map(|path| File::open(path).ok());
     Ok(files.chain(waiting).flat_map(|file| Lines(BufReader::new(file))))
+}
+
+/// The files of a trail, newest first. Lines that wait to join the trail belong to the newest.
+pub fn audit_files(folder: &Path) -> Result<Vec<AuditFile>, Error> {
+    let waiting = files::all_waiting(folder).map_err(unreadable(folder))?;
+    let waiting = waiting.into_iter().filter_map(|path| File::open(path).ok());
+    let mut files: Vec<_> = open_all(folder)?.into_iter().map(|(_, file)| vec![file]).collect();
+    if let Some(newest) = files.last_mut() {
+        newest.extend(waiting);
+    }
+    let lines = |file| Lines(BufReader::new(file));
+    Ok(files.into_iter().rev().map(|all| AuditFile(all.into_iter().map(lines).collect())).collect())
+}
+
+/// The complete lines of one file, oldest first.
+pub struct AuditFile(VecDeque<Lines>);
+
+impl Iterator for AuditFile {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        while let Some(lines) = self.0.front_mut() {
+            match lines.next() {
+                Some(line) => return Some(line),
+                None => drop(self.0.pop_front()),
+            }
+        }
+        None
+    }
 }
 
 /// Follows the end of a trail.
@@ -168,7 +197,8 @@ fn open_all(folder: &Path) -> Result<Vec<(PathBuf, File)>, Error> {
     Ok(files)
 }
 
-/// Complete lines. An incomplete one is left for later.
+/// Complete lines. An incomplete one is left for later. Of a line that is too long to be ours, only the start is kept
+/// in memory.
 struct Lines(BufReader<File>);
 
 impl Iterator for Lines {
@@ -176,11 +206,21 @@ impl Iterator for Lines {
 
     fn next(&mut self) -> Option<String> {
         let mut line = Vec::new();
-        let read = self.0.read_until(b'\n', &mut line).ok()?;
-        if line.pop() != Some(b'\n') {
+        let start = self.0.by_ref().take(MAX_LINE as u64).read_until(b'\n', &mut line).ok()?;
+        let (mut read, mut ends) = (start, line.last() == Some(&b'\n'));
+        while !ends && read >= MAX_LINE {
+            let mut rest = Vec::new();
+            let more = self.0.by_ref().take(MAX_LINE as u64).read_until(b'\n', &mut rest).ok()?;
+            (read, ends) = (read + more, rest.last() == Some(&b'\n'));
+            if more == 0 {
+                break;
+            }
+        }
+        if !ends {
             let _ = self.0.seek_relative(-(read as i64));
             return None;
         }
+        line.pop_if(|last| *last == b'\n');
         Some(String::from_utf8_lossy(&line).into_owned())
     }
 }

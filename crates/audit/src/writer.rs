@@ -78,6 +78,11 @@ impl Writer {
     }
 }
 
+/// The processes that still have ends to record, by the names in their `writer` fields. A detached job is its own.
+pub fn living_writers(folder: &Path) -> HashSet<String> {
+    Writer::living(folder).unwrap_or_default()
+}
+
 /// The runs of a trail that started and have not ended.
 #[derive(Default)]
 pub struct Unended {

@@ -4,12 +4,15 @@
 //!                 ├── request ──▶ socket ────┤
 //!     server ─────┘ ◀── reply                └── recorder: its one job
 //!
+//! People can also search and read the outputs that a server keeps ([`KeptRun`]).
+//!
 //! The socket is in a folder that only its user can enter. Processes that a server runs are refused ([`Access`]). The
 //! policy is not consulted: any other process of that user could just as well attach a debugger.
 
 mod access;
 mod connection;
 mod messages;
+mod outputs;
 mod service;
 
 use std::fs::DirBuilder;
@@ -31,6 +34,7 @@ use tokio::time::sleep;
 pub use access::{Access, PeerRefusal};
 pub use connection::{AccessDenied, Connection};
 pub use messages::{ControlReply, JobListing, OutputRange, PlaceListing};
+pub use outputs::KeptRun;
 
 use crate::jobs::Job;
 
@@ -45,6 +49,11 @@ const SOCKET: &str = "control";
 pub trait Managed: Send + Sync {
     /// All jobs, with the names of their owners.
     fn jobs(&self) -> Vec<(Arc<str>, Arc<Job>)>;
+
+    /// The outputs of these jobs, and all others that are kept.
+    fn outputs(&self) -> Vec<KeptRun> {
+        self.jobs().iter().map(|(owner, job)| KeptRun::of(owner, job)).collect()
+    }
 
     /// All places that are open.
     fn places(&self) -> Vec<PlaceListing> {

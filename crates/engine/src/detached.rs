@@ -34,6 +34,7 @@ pub use jobs_folder::JobsFolder;
 pub(crate) use launch::{Launch, LaunchError, enclose, launch};
 pub use recorder::record;
 
+use crate::outcome::Location;
 use crate::request::Input;
 
 /// What is known about a detached job from the start.
@@ -48,6 +49,9 @@ pub struct Manifest {
     pub owner: String,
     /// The command with secrets masked.
     pub command: String,
+    /// Where it started, if that can be written down.
+    #[serde(default)]
+    pub directory: Option<String>,
     pub started_at: SystemTime,
     /// How it takes input, if it does.
     pub input: Option<Input>,
@@ -59,6 +63,12 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// Where it started.
+    pub(crate) fn location(&self) -> Option<Location> {
+        let directory = self.directory.as_ref()?.into();
+        Some(Location { directory, place: None })
+    }
+
     /// Its id in the tools, unique for its owner.
     pub fn name(&self) -> String {
         format!("job-{}", self.run.get(..8).unwrap_or(&self.run))

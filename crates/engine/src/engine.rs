@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use mcpz_agent::{Absent, Found, Link, Lookup, release_code_pages};
 use mcpz_audit::{Audit, Redaction};
-use mcpz_output::{Spill, Store};
+use mcpz_output::{Outputs, Spill, Store};
 use mcpz_runtime::{Later, spawn_blocking};
 use tokio::sync::SetOnce;
 
@@ -32,7 +32,7 @@ use crate::detached::JobsFolder;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::jobs::{Job, Jobs, Reserved};
-use crate::outcome::Closing;
+use crate::outcome::{Closing, Outcome};
 use crate::owner::{OutputDetails, Owner};
 use crate::owner_identity::OwnerIdentity;
 use crate::places::Places;
@@ -80,14 +80,21 @@ struct Shared {
     closing: Arc<OnceLock<Closing>>,
     /// How many owners have run something.
     owner_count: Arc<AtomicU64>,
-    /// The jobs of all owners, for the control socket.
-    owners: Mutex<Vec<(Arc<str>, Weak<Jobs>)>>,
+    /// What all owners have, for the control socket.
+    owners: Mutex<Vec<Possessions>>,
     agent: Mutex<AgentState>,
     /// All sandboxes, so that closing can end them.
     sandboxes: Mutex<Vec<Weak<Sandbox>>>,
     /// Locked for reading while a sandbox or a place is made. Closing waits for it, so that nothing stays behind.
     making: tokio::sync::RwLock<()>,
     places: Places,
+}
+
+/// What an owner has running and kept, for as long as it exists.
+struct Possessions {
+    owner: Arc<str>,
+    jobs: Weak<Jobs>,
+    outputs: Weak<Outputs<OutputDetails>>,
 }
 
 impl Engine {
@@ -180,8 +187,12 @@ impl Engine {
             OwnerIdentity::new(name, format!("{kind} {name}"), &shared.owner_count, account, share);
         let owner = Owner::new(identity, Jobs::new(self.settings().runs.idle), outputs);
         let mut owners = shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.retain(|(_, jobs)| jobs.strong_count() > 0);
-        owners.push((owner.identity.name().clone(), Arc::downgrade(&owner.jobs)));
+        owners.retain(|owner| owner.jobs.strong_count() > 0);
+        owners.push(Possessions {
+            owner: owner.identity.name().clone(),
+            jobs: Arc::downgrade(&owner.jobs),
+            outputs: Arc::downgrade(&owner.outputs),
+        });
         drop(owners);
         owner
     }
@@ -278,8 +289,21 @@ impl Engine {
         run.handle().controls().become_job();
         self.open_control();
         let job = owner.jobs.add(run);
-        owner.follow(&job.run, None, job.output.clone());
+        owner.follow_job(&job);
         job
+    }
+
+    /// Keeps the output of a command that ended, for its owner and for people, under the id of its run.
+    /// `command` has its secrets masked.
+    pub fn keep(&self, owner: &Owner, outcome: Outcome, command: &str) {
+        self.open_control();
+        owner.keep(outcome, command.to_owned());
+    }
+
+    /// Keeps the output of a running command.
+    pub fn keep_running(&self, owner: &Owner, run: &Run, request: RunRequest) {
+        self.open_control();
+        owner.follow(&run.handle().about, Some(request));
     }
 
     /// A command with secrets masked.

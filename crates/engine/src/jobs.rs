@@ -36,7 +36,7 @@ use typing::Typed;
 
 use crate::error::Error;
 use crate::exec_rules::described;
-use crate::outcome::{End, Outcome};
+use crate::outcome::{End, Location, Outcome};
 use crate::request::{Input, TerminalSize};
 use crate::resolved::Beginning;
 use crate::run::{Controls, Life, RunHandle};
@@ -83,7 +83,7 @@ pub struct Job {
     /// What the policy has to know when something is typed into it, if it takes input.
     beginning: OnceLock<Arc<Beginning>>,
     sandbox: OnceLock<Weak<Sandbox>>,
-    place: OnceLock<Arc<str>>,
+    location: OnceLock<Location>,
 }
 
 /// How a command became a job.
@@ -175,7 +175,7 @@ impl Job {
             typed: Mutex::default(),
             beginning: about.beginning.clone(),
             sandbox: about.sandbox.clone(),
-            place: about.place.clone(),
+            location: about.location.clone(),
         };
         (job, ending)
     }
@@ -193,9 +193,14 @@ impl Job {
             .unwrap_or_default()
     }
 
+    /// Where it started, if that is known.
+    pub(crate) fn location(&self) -> Option<&Location> {
+        self.location.get()
+    }
+
     /// The place it runs in, if that is not this machine.
     pub fn place(&self) -> Option<&str> {
-        self.place.get().map(|place| &**place)
+        self.location()?.place.as_deref()
     }
 
     /// Whether it outlives its owner.

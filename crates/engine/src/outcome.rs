@@ -19,6 +19,10 @@ const MAX_PIDS: usize = 1000;
 pub struct Outcome {
     /// Identifies the run in the audit trail and in the output store.
     pub id: Arc<str>,
+    /// The command with secrets masked.
+    pub command: String,
+    /// Where it started, if that is known.
+    pub(crate) location: Option<Location>,
     pub end: End,
     /// The limit that ended it, if one did.
     pub limit: Option<Limit>,
@@ -34,6 +38,14 @@ pub struct Outcome {
     pub job: Option<String>,
     /// The session it ran in.
     pub session: Option<Box<SessionState>>,
+}
+
+/// Where a command starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Location {
+    pub directory: PathBuf,
+    /// The place, if that is not this machine.
+    pub place: Option<Arc<str>>,
 }
 
 /// The session a command ran in.

@@ -1,14 +1,16 @@
 //! An owner of commands: its identity, and everything it has running or kept.
 
 use std::sync::{Arc, Weak};
+use std::time::SystemTime;
 
 use mcpz_output::{Kept, Output, Outputs};
 
+use crate::control::KeptRun;
 use crate::jobs::{Job, Jobs};
-use crate::outcome::Outcome;
+use crate::outcome::{Location, Outcome};
 use crate::owner_identity::OwnerIdentity;
 use crate::request::RunRequest;
-use crate::run::RunHandle;
+use crate::run::{RunDetails, RunHandle};
 use crate::sandbox::Sandbox;
 use crate::sessions::Sessions;
 
@@ -17,7 +19,7 @@ use crate::sessions::Sessions;
 pub struct Owner {
     pub(crate) identity: OwnerIdentity,
     pub jobs: Arc<Jobs>,
-    outputs: Arc<Outputs<OutputDetails>>,
+    pub(crate) outputs: Arc<Outputs<OutputDetails>>,
     pub(crate) sessions: Sessions,
     /// The sandbox of its commands, once one exists.
     pub(crate) sandbox: tokio::sync::Mutex<Option<Arc<Sandbox>>>,
@@ -30,6 +32,10 @@ pub(crate) struct OutputDetails {
     request: Option<RunRequest>,
     /// How the command ended, once it has.
     outcome: Option<Outcome>,
+    /// The command with secrets masked, and when it started, if that is known.
+    command: String,
+    location: Option<Location>,
+    started_at: Option<SystemTime>,
 }
 
 /// A kept output.
@@ -38,13 +44,34 @@ pub struct KeptOutput {
     pub output: Output,
     /// How its command ended, once it has.
     pub outcome: Option<Outcome>,
+    /// The command with secrets masked, and where and when it started, as far as that is known.
+    command: String,
+    location: Option<Location>,
+    pub started_at: Option<SystemTime>,
     /// A compressed copy of its stdout, if one was made.
     pub gzipped: Option<Output>,
 }
 
 impl KeptOutput {
     pub fn new(output: Output, outcome: Option<Outcome>) -> Self {
-        Self { output, outcome, gzipped: None }
+        let about = OutputDetails { outcome, ..OutputDetails::default() };
+        Kept { output, about, gzipped: None }.into()
+    }
+
+    /// Whether it is of an earlier run of the same command in the same directory, which has ended.
+    fn is_before(&self, later: &Self) -> bool {
+        self.outcome.is_some()
+            && self.location.is_some()
+            && (&self.command, &self.location) == (&later.command, &later.location)
+            && self.started_at < later.started_at
+    }
+}
+
+impl OutputDetails {
+    /// What is known of a run that has just started.
+    fn of(run: &RunDetails) -> Self {
+        let (command, location) = (run.command.clone(), run.location.get().cloned());
+        Self { command, location, started_at: Some(SystemTime::now()), ..Self::default() }
     }
 }
 
@@ -82,18 +109,24 @@ impl Owner {
     }
 
     /// Keeps the output of a command that ended, under the id of its run.
-    pub fn keep(&self, outcome: Outcome) {
+    pub(crate) fn keep(&self, outcome: Outcome, command: String) {
         let (id, output) = (outcome.id.clone(), outcome.output.clone());
-        self.outputs.keep(
-            &id,
-            output,
-            OutputDetails { outcome: Some(outcome), ..OutputDetails::default() },
-        );
+        let started_at = SystemTime::now().checked_sub(outcome.usage.wall);
+        let location = outcome.location.clone();
+        let outcome = Some(outcome);
+        let about = OutputDetails { request: None, outcome, command, location, started_at };
+        self.outputs.keep(&id, output, about);
     }
 
     /// Keeps the output of a running command, under the id of its run.
-    pub fn follow(&self, id: &str, request: Option<RunRequest>, output: Output) {
-        self.outputs.keep_new(id, output, OutputDetails { request, outcome: None });
+    pub(crate) fn follow(&self, run: &RunDetails, request: Option<RunRequest>) {
+        let about = OutputDetails { request, ..OutputDetails::of(run) };
+        self.outputs.keep_new(&run.id, run.output.clone(), about);
+    }
+
+    /// The same for a job.
+    pub(crate) fn follow_job(&self, job: &Job) {
+        self.outputs.keep_new(&job.run, job.output.clone(), OutputDetails::default());
     }
 
     /// Notes how a followed command ended.
@@ -112,7 +145,28 @@ impl Owner {
     }
 
     pub fn find(&self, id: &str) -> Option<KeptOutput> {
-        self.outputs.find(id).map(KeptOutput::from)
+        self.outputs.find(id).map(|kept| self.with_job(id, kept))
+    }
+
+    /// The newest earlier run of the same command in the same directory whose output is kept, with its id.
+    pub fn find_earlier(&self, id: &str) -> Option<(String, KeptOutput)> {
+        let later = self.find(id)?;
+        let earlier = self.list().into_iter().filter(|(_, kept)| kept.is_before(&later));
+        earlier.max_by_key(|(_, kept)| kept.started_at)
+    }
+
+    /// A job itself knows best what is known of it.
+    fn with_job(&self, id: &str, kept: Kept<OutputDetails>) -> KeptOutput {
+        let mut kept = KeptOutput::from(kept);
+        if let Some(job) = self.jobs.of_run(id) {
+            // The end of a detached job can be known before its output is here.
+            let is_known = !job.is_detached() || job.output.is_finished();
+            let end = is_known.then(|| job.end().outcome).flatten();
+            kept.outcome = kept.outcome.or_else(|| end.and_then(Result::ok));
+            (kept.command, kept.location) = (job.command.clone(), job.location().cloned());
+            kept.started_at = Some(job.started_at);
+        }
+        kept
     }
 
     /// The newest run of the same request, with its id.
@@ -123,7 +177,11 @@ impl Owner {
 
     /// Everything kept, oldest first.
     pub fn list(&self) -> Vec<(String, KeptOutput)> {
-        self.outputs.list().into_iter().map(|(id, kept)| (id, kept.into())).collect()
+        let each = |(id, kept): (String, _)| {
+            let kept = self.with_job(&id, kept);
+            (id, kept)
+        };
+        self.outputs.list().into_iter().map(each).collect()
     }
 
     /// Turns what commands leave running into jobs, for as long as the owner exists.
@@ -132,9 +190,24 @@ impl Owner {
     }
 }
 
+/// Everything kept for the owner with this name, as people see it.
+pub(crate) fn kept_runs(owner: &Arc<str>, outputs: &Outputs<OutputDetails>) -> Vec<KeptRun> {
+    let each = |(id, Kept { output, about, .. }): (String, Kept<OutputDetails>)| KeptRun {
+        run: id.into(),
+        owner: owner.clone(),
+        command: about.command,
+        started_at: about.started_at.unwrap_or_else(SystemTime::now),
+        end: about.outcome.map(|outcome| (outcome.end, outcome.usage.wall)),
+        is_job: false,
+        output,
+    };
+    outputs.list().into_iter().map(each).collect()
+}
+
 impl From<Kept<OutputDetails>> for KeptOutput {
     fn from(kept: Kept<OutputDetails>) -> Self {
-        Self { output: kept.output, outcome: kept.about.outcome, gzipped: kept.gzipped }
+        let OutputDetails { outcome, command, location, started_at, .. } = kept.about;
+        Self { output: kept.output, outcome, command, location, started_at, gzipped: kept.gzipped }
     }
 }
 

@@ -44,7 +44,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::error::Error;
 use crate::gate::Plan;
-use crate::outcome::{Closing, Outcome};
+use crate::outcome::{Closing, Location, Outcome};
 use crate::places::Venue;
 use crate::request::{Input, TerminalSize};
 use crate::resolved::Beginning;
@@ -82,8 +82,8 @@ pub(crate) struct RunDetails {
     pub life: watch::Receiver<Life>,
     /// The sandbox it runs in, if it does.
     pub sandbox: OnceLock<Weak<Sandbox>>,
-    /// The place it runs in, if that is not this machine.
-    pub place: OnceLock<Arc<str>>,
+    /// Where it starts, once that is known.
+    pub location: OnceLock<Location>,
 }
 
 /// The state of a run's processes.
@@ -179,9 +179,9 @@ impl Run {
         if let Some(occupied) = &backing.sandbox {
             let _ = run.handle.about.sandbox.set(Arc::downgrade(occupied.sandbox()));
         }
-        if let Some(place) = &backing.venue.place {
-            let _ = run.handle.about.place.set(place.name.clone());
-        }
+        let place = backing.venue.place.as_ref().map(|place| place.name.clone());
+        let _ =
+            run.handle.about.location.set(Location { directory: plan.directory.clone(), place });
         RunTask::spawn(process, plan, recorded, backing, ends);
         run
     }
@@ -199,7 +199,7 @@ impl Run {
         let (living, life) = watch::channel(Life::default());
         let backlog = Arc::new(AtomicUsize::new(0));
         let began = Instant::now();
-        let (beginning, sandbox, place) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (beginning, sandbox, location) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let about = Arc::new(RunDetails {
             id,
             command,
@@ -210,7 +210,7 @@ impl Run {
             output,
             life,
             sandbox,
-            place,
+            location,
         });
         let ends = TaskEnds {
             about: about.clone(),
@@ -231,6 +231,11 @@ impl Run {
     /// Identifies it in the audit trail and in the output store.
     pub fn id(&self) -> &Arc<str> {
         &self.handle.about.id
+    }
+
+    /// The command with secrets masked.
+    pub fn command(&self) -> &str {
+        &self.handle.about.command
     }
 
     /// Its output, which grows while the command runs.

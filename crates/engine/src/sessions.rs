@@ -18,7 +18,7 @@ mod order;
 mod slot;
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,7 +34,7 @@ use conversation::Conversation;
 
 use crate::error::Error;
 use crate::jobs::{Job, JobState};
-use crate::outcome::End;
+use crate::outcome::{End, Location};
 use crate::resolved::Beginning;
 use crate::run::Channel;
 use crate::sandbox::Sandbox;
@@ -50,6 +50,8 @@ pub struct Sessions {
 pub struct Session {
     pub name: String,
     pub(crate) job: Arc<Job>,
+    /// The directory of its shell before the next command.
+    directory: Mutex<PathBuf>,
     /// Only one command at a time uses it.
     conversation: tokio::sync::Mutex<Conversation>,
     /// Locked while the next command is judged.
@@ -92,7 +94,19 @@ impl Session {
         let conversation = tokio::sync::Mutex::new(Conversation::new(dialect, channel)?);
         let (history, expired) = (tokio::sync::Mutex::default(), Mutex::default());
         let was_lost = AtomicBool::default();
-        Ok(Self { name, job, conversation, history, expired, was_lost, sandbox })
+        let directory = job.location().map(|it| it.directory.clone()).unwrap_or_default();
+        let directory = Mutex::new(directory);
+        Ok(Self { name, job, directory, conversation, history, expired, was_lost, sandbox })
+    }
+
+    /// Where the next command starts.
+    fn location(&self) -> Location {
+        let directory = self.directory.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Location { directory, place: self.job.place().map(Arc::from) }
+    }
+
+    fn note_directory(&self, directory: &Path) {
+        *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = directory.to_owned();
     }
 
     /// What the sandbox refused a command that ended this way.

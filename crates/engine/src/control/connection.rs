@@ -13,10 +13,12 @@ use tokio::task::JoinHandle;
 
 use super::connect;
 use super::messages::{
-    ControlReply, ControlRequest, JobListing, MessageReader, OutputRange, PlaceListing, message,
+    ControlReply, ControlRequest, JobListing, MessageReader, OutputListing, OutputRange,
+    PlaceListing, message,
 };
 use crate::request::TerminalSize;
 use crate::run::RunAction;
+use mcpz_output::Stream;
 
 /// A connection to a control socket. Sending never waits, because the other side may be busy sending.
 pub struct Connection {
@@ -96,6 +98,29 @@ impl Connection {
             Some(ControlReply::StoppedPlaces(stopped)) => Ok(stopped),
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
+    }
+
+    /// Asks for the outputs kept there or, with a pattern, for those with lines that match. Call `next_output` for
+    /// each of them.
+    pub fn search_outputs(&self, pattern: Option<&str>) -> io::Result<()> {
+        self.send(&ControlRequest::Outputs { pattern: pattern.map(str::to_owned) }, || ())
+    }
+
+    /// The next of the outputs that were asked for, or whether those were all. An older process hangs up.
+    pub async fn next_output(&mut self) -> io::Result<Result<OutputListing, bool>> {
+        match self.replies.next().await {
+            Some(ControlReply::Kept(found)) => Ok(Ok(found)),
+            Some(ControlReply::OutputsEnd { complete }) => Ok(Err(complete)),
+            Some(ControlReply::Refused(reason)) => {
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, AccessDenied(reason)))
+            }
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Asks for a piece of a kept output. `ControlReply::Output` or `Passing` is the answer; it is empty at the end.
+    pub fn read_output(&self, run: &str, stream: Stream, at: u64) -> io::Result<()> {
+        self.send(&ControlRequest::Read { run: run.to_owned(), stream, at }, || ())
     }
 
     /// Asks a job's keeper something. `ControlReply::Seen` is the answer.

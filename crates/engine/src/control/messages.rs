@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::jobs::{JobEnd, JobState};
+use crate::outcome::End;
 use crate::run::{Life, RunAction};
 use mcpz_output::Stream;
 
@@ -40,6 +41,16 @@ pub enum ControlRequest {
     /// End the places with this name.
     StopPlaces {
         name: String,
+    },
+    /// List the outputs that are kept or, with a pattern, those with lines that match.
+    Outputs {
+        pattern: Option<String>,
+    },
+    /// Send the next piece of a kept output.
+    Read {
+        run: String,
+        stream: Stream,
+        at: u64,
     },
 }
 
@@ -78,6 +89,12 @@ pub enum ControlReply {
     Places(Vec<PlaceListing>),
     /// How many places were ended.
     StoppedPlaces(usize),
+    /// One of the outputs. `OutputsEnd` follows the last.
+    Kept(OutputListing),
+    /// Whether all outputs were searched: there is only so much time.
+    OutputsEnd {
+        complete: bool,
+    },
 }
 
 /// A place in a list.
@@ -112,6 +129,23 @@ pub struct JobListing {
     pub detached: bool,
     /// Whether it takes input.
     pub writable: bool,
+}
+
+/// A kept output in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputListing {
+    pub run: String,
+    pub owner: String,
+    /// The start of the command; empty if it is not known.
+    pub command: String,
+    pub started_at: SystemTime,
+    /// How it ended, and how long it took, once it has.
+    pub end: Option<(End, Duration)>,
+    pub is_job: bool,
+    /// The first lines that match.
+    pub lines: Vec<String>,
+    /// Whether more lines match.
+    pub more: bool,
 }
 
 /// Reads messages from a stream.

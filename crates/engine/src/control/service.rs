@@ -10,6 +10,7 @@ use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::Register;
 use super::messages::{
@@ -17,10 +18,13 @@ use super::messages::{
 };
 use crate::jobs::{Job, JobEnd, UseGuard};
 use crate::run::{Life, RunAction};
-use mcpz_output::{Output, Piece, Stream};
+use mcpz_output::{Filter, Output, Piece, Stop, Stream};
 
 /// How much output to send at a time.
 const PIECE: usize = 64 << 10;
+
+/// How long outputs are searched. Nobody waits longer than that for an answer.
+const SEARCH_TIME: Duration = Duration::from_secs(20);
 
 /// The first and the longest pause between two attempts to write to a job that does not read.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
@@ -41,6 +45,15 @@ struct Service {
 struct Sent {
     stdout: u64,
     stderr: u64,
+}
+
+impl Sent {
+    fn up_to(&mut self, stream: Stream) -> &mut u64 {
+        match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
+    }
 }
 
 /// A followed job, and what its follower knows of it.
@@ -161,6 +174,17 @@ impl Service {
                 let stopped = self.register.stop_places(&name).await;
                 self.send(&ControlReply::StoppedPlaces(stopped)).await?;
             }
+            ControlRequest::Outputs { pattern } => {
+                let complete = self.send_outputs(pattern).await?;
+                self.send(&ControlReply::OutputsEnd { complete }).await?;
+            }
+            ControlRequest::Read { run, stream, at } => {
+                let kept = self.register.outputs().into_iter().find(|kept| *kept.run == run);
+                match kept {
+                    Some(kept) => drop(self.send_piece(kept.output, stream, at).await?),
+                    None => self.send(&ControlReply::NoSuchJob).await?,
+                }
+            }
         }
         Ok(true)
     }
@@ -230,22 +254,52 @@ impl Service {
 
     async fn send_output(&mut self, job: &Job, stream: Stream) -> io::Result<()> {
         let Some(followed) = &mut self.followed else { return Ok(()) };
-        let sent_up_to = match stream {
-            Stream::Stdout => &mut followed.sent.stdout,
-            Stream::Stderr => &mut followed.sent.stderr,
-        };
-        let (output, at) = (job.output.clone(), *sent_up_to);
-        if output.end(stream) <= at {
+        let at = *followed.sent.up_to(stream);
+        if job.output.end(stream) <= at {
             return Ok(());
         }
+        let next = self.send_piece(job.output.clone(), stream, at).await?;
+        if let Some(followed) = &mut self.followed {
+            *followed.sent.up_to(stream) = next;
+        }
+        Ok(())
+    }
+
+    /// Sends the next piece of an output, and returns the offset of the one after it.
+    async fn send_piece(&mut self, output: Output, stream: Stream, at: u64) -> io::Result<u64> {
         let read = spawn_blocking(move || output.read_next(stream, at, PIECE));
         let Piece { at, bytes, kept } = read.await.map_err(io::Error::from).flatten()?;
-        *sent_up_to = at + bytes.len() as u64;
+        let next = at + bytes.len() as u64;
         let reply = match kept {
             true => ControlReply::Output { stream, at, bytes },
             false => ControlReply::Passing { stream, at, bytes },
         };
-        self.send(&reply).await
+        self.send(&reply).await?;
+        Ok(next)
+    }
+
+    /// Sends the outputs that match. Returns false if there was not enough time to search them all.
+    async fn send_outputs(&mut self, pattern: Option<String>) -> io::Result<bool> {
+        let Ok(filter) = Filter::new(pattern.as_deref(), None) else { return Ok(false) };
+        let (filter, stop) = (pattern.map(|_| Arc::new(filter)), Stop::default());
+        let until = Instant::now() + SEARCH_TIME;
+        for kept in self.register.outputs() {
+            let (wanted, stopped) = (filter.clone(), stop.clone());
+            let mut search = spawn_blocking(move || kept.list(wanted.as_deref(), &stopped));
+            let found = tokio::select! {
+                found = &mut search => found,
+                () = tokio::time::sleep_until(until) => {
+                    stop.stop();
+                    return Ok(false);
+                }
+            };
+            // An output that cannot be read does not match.
+            let Ok(Ok(found)) = found else { continue };
+            if filter.is_none() || !found.lines.is_empty() {
+                self.send(&ControlReply::Kept(found)).await?;
+            }
+        }
+        Ok(true)
     }
 
     async fn send(&mut self, reply: &ControlReply) -> io::Result<()> {

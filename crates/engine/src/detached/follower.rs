@@ -45,7 +45,10 @@ pub fn follow(job: JobFolder, output: Output) -> Run {
     let manifest = &job.manifest;
     let (id, command) = (Arc::from(manifest.run.as_str()), manifest.command.clone());
     let (run, ends) = Run::new(id, command, None, manifest.input, output.clone());
-    let TaskEnds { answer, messages, life, backlog, .. } = ends;
+    let TaskEnds { about, answer, messages, life, backlog, .. } = ends;
+    if let Some(location) = job.manifest.location() {
+        let _ = about.location.set(location);
+    }
     let (end, refused, callers) = (None, None, VecDeque::new());
     let follower = Follower { job, output, life, backlog, end, refused, callers };
     tokio::spawn(follower.follow(answer, messages));
@@ -101,6 +104,8 @@ impl Follower {
             }
             (None, JobOutcome::Ran(how, usage)) => Ok(Outcome {
                 id: Arc::from(self.job.manifest.run.as_str()),
+                command: self.job.manifest.command.clone(),
+                location: self.job.manifest.location(),
                 end: how,
                 limit: end.limit,
                 usage,
@@ -150,7 +155,9 @@ impl Follower {
                     Some(
                         ControlReply::Jobs(_)
                         | ControlReply::Places(_)
-                        | ControlReply::StoppedPlaces(_),
+                        | ControlReply::StoppedPlaces(_)
+                        | ControlReply::Kept(_)
+                        | ControlReply::OutputsEnd { .. },
                     ) => {}
                     Some(ControlReply::NoSuchJob) | None => return Some(()),
                 },

@@ -1,14 +1,16 @@
-//! The control socket of this process. It opens with the first job or place.
+//! The control socket of this process. It opens with the first job, place or output that is kept.
 
+use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, Weak};
 
 use mcpz_runtime::spawn_blocking;
 
-use super::{Engine, Shared};
-use crate::control::{Access, ControlSocket, Managed, PlaceListing, Stopping};
+use super::{Engine, Possessions, Shared};
+use crate::control::{Access, ControlSocket, KeptRun, Managed, PlaceListing, Stopping};
 use crate::detached::JobsFolder;
-use crate::jobs::{Job, JobState, Jobs};
+use crate::jobs::{Job, JobState};
 use crate::open_place::OpenPlace;
+use crate::owner::kept_runs;
 
 impl Engine {
     /// Lets other processes of the same user manage the jobs of all owners. Needs a jobs folder.
@@ -49,6 +51,10 @@ struct ManagedEngine(Weak<Shared>);
 impl Managed for ManagedEngine {
     fn jobs(&self) -> Vec<(Arc<str>, Arc<Job>)> {
         self.0.upgrade().map_or_else(Vec::new, |shared| shared.all_jobs())
+    }
+
+    fn outputs(&self) -> Vec<KeptRun> {
+        self.0.upgrade().map_or_else(Vec::new, |shared| shared.all_outputs())
     }
 
     fn places(&self) -> Vec<PlaceListing> {
@@ -98,12 +104,25 @@ impl Shared {
     /// The jobs of all owners, except detached ones, whose recorders have their own sockets.
     fn all_jobs(&self) -> Vec<(Arc<str>, Arc<Job>)> {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.retain(|(_, jobs)| jobs.strong_count() > 0);
-        let jobs = owners.iter().filter_map(|(name, jobs)| Some((name, Weak::upgrade(jobs)?)));
-        let each = |(name, jobs): (&Arc<str>, Arc<Jobs>)| {
-            let own = jobs.list().into_iter().filter(|job| !job.is_detached());
-            own.map(|job| (name.clone(), job)).collect::<Vec<_>>()
+        owners.retain(|owner| owner.jobs.strong_count() > 0);
+        let each = |owner: &Possessions| {
+            let own = owner.jobs.upgrade().map_or_else(Vec::new, |jobs| jobs.list());
+            let own = own.into_iter().filter(|job| !job.is_detached());
+            own.map(|job| (owner.owner.clone(), job)).collect::<Vec<_>>()
         };
-        jobs.flat_map(each).collect()
+        owners.iter().flat_map(each).collect()
+    }
+
+    /// The outputs of those jobs, and all others that are kept.
+    fn all_outputs(&self) -> Vec<KeptRun> {
+        let jobs = self.all_jobs();
+        let mut all: Vec<_> = jobs.iter().map(|(owner, job)| KeptRun::of(owner, job)).collect();
+        let known: HashSet<_> = all.iter().map(|kept| kept.run.clone()).collect();
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        for owner in owners.iter() {
+            let kept = owner.outputs.upgrade().map(|outputs| kept_runs(&owner.owner, &outputs));
+            all.extend(kept.into_iter().flatten().filter(|kept| !known.contains(&kept.run)));
+        }
+        all
     }
 }

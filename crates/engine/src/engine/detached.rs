@@ -93,6 +93,7 @@ impl Engine {
             owner_key: owner.identity.key().to_owned(),
             owner: owner.name().to_owned(),
             command,
+            directory: plan.directory.to_str().map(str::to_owned),
             started_at: SystemTime::now(),
             input: plan.input,
             recorder: 0,
@@ -132,7 +133,7 @@ impl Engine {
         let output = Output::new(owner.identity.account.read_only(folder.output()));
         let (name, started_at) = (folder.manifest.name(), folder.manifest.started_at);
         let job = owner.jobs.add_detached(follow(folder, output), name, started_at);
-        owner.follow(&job.run, None, job.output.clone());
+        owner.follow_job(&job);
         tokio::spawn(record_loss(self.shared.audit.clone(), job.watch_end()));
         (job, true)
     }

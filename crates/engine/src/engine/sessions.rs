@@ -67,13 +67,14 @@ impl Engine {
             venue,
             _in_use,
             text,
+            shown,
             plan,
             recorded,
             output,
             accounting,
             later,
         };
-        Ok(command.start(queued, shown))
+        Ok(command.start(queued))
     }
 
     /// A session, started if necessary, and a place in its queue.

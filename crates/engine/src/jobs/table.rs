@@ -89,7 +89,7 @@ impl Jobs {
 
     /// Makes a job of what a command left running, unless the command is one.
     pub(crate) fn adopt(&self, handle: RunHandle, outcome: &Outcome) -> Arc<Job> {
-        self.insert(Kind::Adopted, JobSource::Answered(handle, outcome.clone()))
+        self.insert(Kind::Adopted, JobSource::Answered(handle, Box::new(outcome.clone())))
     }
 
     fn insert(&self, kind: Kind, source: JobSource) -> Arc<Job> {
@@ -111,6 +111,11 @@ impl Jobs {
         let job = self.lock().jobs.values().find(|job| job.name == id).cloned()?;
         job.begin_use();
         Some(job)
+    }
+
+    /// The job that is this run.
+    pub(crate) fn of_run(&self, id: &str) -> Option<Arc<Job>> {
+        self.lock().of_run(id)
     }
 
     /// The latest shell of a session.
@@ -196,7 +201,7 @@ enum JobSource {
     /// A run without an outcome yet.
     Running(Run),
     /// A run that was answered, of which some processes are left.
-    Answered(RunHandle, Outcome),
+    Answered(RunHandle, Box<Outcome>),
 }
 
 impl JobSource {

@@ -370,11 +370,26 @@ impl RunTask {
         };
         let limit = self.exit.as_ref().and_then(|exit| exit.limit);
         let (id, output) = (self.about.id.clone(), self.about.output.clone());
+        let command = self.about.command.clone();
+        let location = self.about.location.get().cloned();
         let warnings = self.plan.warnings.clone();
         let execs = self.exit.as_ref().map(|exit| exit.refused.as_slice()).unwrap_or_default();
         let refused = described(execs).into_iter().chain(self.refused(end)).collect();
         let (job, session) = (None, None);
-        Outcome { id, end, limit, usage, output, background, warnings, refused, job, session }
+        Outcome {
+            id,
+            command,
+            location,
+            end,
+            limit,
+            usage,
+            output,
+            background,
+            warnings,
+            refused,
+            job,
+            session,
+        }
     }
 
     /// What the sandbox refused, or what became of the place.

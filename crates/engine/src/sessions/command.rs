@@ -9,7 +9,7 @@ use mcpz_audit::RecordedRun;
 use mcpz_output::Output;
 use mcpz_runtime::Later;
 use rustix::process::Signal;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::conversation::{self, Conversation};
@@ -37,6 +37,8 @@ pub(crate) struct SessionCommand {
     pub venue: Venue,
     pub _in_use: UseGuard,
     pub text: String,
+    /// The same with secrets masked.
+    pub shown: String,
     pub plan: Plan,
     pub recorded: RecordedRun,
     pub output: Output,
@@ -56,21 +58,16 @@ enum Report {
 
 impl SessionCommand {
     /// Starts a task that runs it when it is its turn.
-    pub fn start(self, queued: Queued, shown: String) -> Run {
+    pub fn start(self, queued: Queued) -> Run {
+        let shown = self.shown.clone();
         let (id, output) = (self.recorded.id().clone(), self.output.clone());
         let description = self.plan.description.clone();
         let (run, ends) = Run::new(id, shown, description, None, output);
-        let TaskEnds { answer, messages, .. } = ends;
-        tokio::spawn(self.run(queued, answer, messages));
+        tokio::spawn(self.run(queued, ends));
         run
     }
 
-    async fn run(
-        self,
-        queued: Queued,
-        answer: oneshot::Sender<Result<Outcome, Error>>,
-        mut messages: mpsc::UnboundedReceiver<Message>,
-    ) {
+    async fn run(self, queued: Queued, TaskEnds { about, answer, mut messages, .. }: TaskEnds) {
         let session = self.session.clone();
         let permit = tokio::select! {
             biased;
@@ -86,6 +83,8 @@ impl SessionCommand {
         };
         let mut shell = session.conversation.lock().await;
         let began = Instant::now();
+        let location = session.location();
+        let _ = about.location.set(location.clone());
         let controls = session.job.controls();
         let inspector = controls.inspector();
         let rules = self.plan.exec_rules.clone();
@@ -113,7 +112,11 @@ impl SessionCommand {
             false => Vec::new(),
         };
         drop((shell, permit));
-        let mut outcome = self.outcome(report, stopped, began.elapsed());
+        if let Report::Done { directory, .. } = &report {
+            session.note_directory(directory);
+        }
+        let outcome = self.outcome(report, stopped, began.elapsed());
+        let mut outcome = Outcome { location: Some(location), ..outcome };
         let place = self.venue.place.as_ref();
         let news = match outcome.end {
             End::Lost => place.map(|place| place.about_loss()),
@@ -145,6 +148,8 @@ impl SessionCommand {
         let session = SessionState { name, directory, ended, expired, was_lost };
         Outcome {
             id: self.recorded.id().clone(),
+            command: self.shown.clone(),
+            location: None,
             end: stopped.unwrap_or(end),
             limit,
             usage: Usage { wall, ..Usage::default() },

@@ -17,6 +17,7 @@ fn add(jobs: &JobsFolder, owner_key: &str, number: usize, printed: usize) -> Job
         owner_key: owner_key.to_owned(),
         owner: owner_key.to_owned(),
         command: "true".to_owned(),
+        directory: None,
         started_at: SystemTime::UNIX_EPOCH + Duration::from_secs(number as u64),
         input: None,
         recorder: 1,
