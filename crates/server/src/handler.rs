@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use mcpz_engine::{Engine, Observer, Origin, Owner};
-use mcpz_output::Stream;
+use mcpz_output::{Output, Stream};
 #[expect(
     deprecated,
     reason = "clients of all revisions but the newest log and subscribe this way"
@@ -50,6 +50,8 @@ pub struct ShellServer {
     calls: Arc<AtomicU64>,
     log_threshold: LogThreshold,
     subscriptions: Arc<Subscriptions>,
+    /// Receives what the first command prints, if somebody here watches it.
+    watched: Option<Arc<OnceLock<Output>>>,
     /// Where calls are traced, if they are.
     spans: Option<Arc<Spans>>,
 }
@@ -68,6 +70,7 @@ impl ShellServer {
             calls: Arc::default(),
             log_threshold: LogThreshold::default(),
             subscriptions: Arc::default(),
+            watched: None,
             spans: None,
         }
     }
@@ -86,6 +89,11 @@ impl ShellServer {
     /// Leaves stderr out of all answers.
     pub fn without_stderr(self) -> Self {
         Self { streams: &[Stream::Stdout], ..self }
+    }
+
+    /// Lets this process watch what its only call prints.
+    pub fn watched(self, output: Arc<OnceLock<Output>>) -> Self {
+        Self { watched: Some(output), ..self }
     }
 
     /// Traces all calls.
@@ -111,7 +119,12 @@ impl ShellServer {
         let (notifier, secrets) =
             (Notifier::new(context), self.engine.environment().secrets.clone());
         let log = self.log_threshold.log(context, notifier.clone(), secrets);
-        Watcher::new(context, origin, (notifier, log), self.streams, self.faces.max_answer)
+        let max_answer = self.faces.max_answer;
+        let mut watcher = Watcher::new(context, origin, (notifier, log), self.streams, max_answer);
+        if let Some(watched) = &self.watched {
+            watcher.output = watched.clone();
+        }
+        watcher
     }
 
     /// A call that can continue as a task. Its command need not become a job then.

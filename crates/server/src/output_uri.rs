@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use mcpz_output::Stream;
+use mcpz_output::{BothPlaces, Stream};
 
 const PREFIX: &str = "mcp://tmp/exec-";
 
@@ -77,6 +77,38 @@ impl Cursor {
     }
 }
 
+/// A place in an output and in the earlier one that it is compared with, which has an id: `bytes:N,bytes:M@exec-ID`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComparedCursor {
+    pub now: u64,
+    pub before: u64,
+    pub earlier: String,
+}
+
+impl ComparedCursor {
+    pub fn places(&self) -> BothPlaces {
+        BothPlaces { now: self.now, before: self.before }
+    }
+}
+
+impl std::fmt::Display for ComparedCursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let before = Cursor { id: Some(self.earlier.clone()), ..Cursor::at(self.before) };
+        write!(f, "{},{before}", Cursor::at(self.now))
+    }
+}
+
+impl FromStr for ComparedCursor {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let (now, before) = text.split_once(',').ok_or(Malformed)?;
+        let (now, before): (Cursor, Cursor) = (now.parse()?, before.parse()?);
+        let earlier = before.id.ok_or(Malformed)?;
+        Ok(Self { now: now.offset, before: before.offset, earlier })
+    }
+}
+
 impl std::fmt::Display for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "bytes:{}", self.offset)?;
@@ -133,6 +165,8 @@ mod tests {
             let cursor = Cursor { offset: 65536, stderr, id };
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
+        let compared = ComparedCursor { now: 7, before: 0, earlier: ID.to_owned() };
+        assert_eq!(compared.to_string().parse(), Ok(compared));
     }
 
     #[test]

@@ -28,9 +28,9 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 /// When a call becomes a task, unless the settings say when a command becomes a job. A model gets the answer of a task
-/// only later, perhaps after it has gone on without it, so most builds and tests should not become one; but hosts give
-/// a call up after a minute.
-pub const DEFAULT_WAIT: Duration = Duration::from_secs(30);
+/// only later, perhaps after it has gone on without it. So most builds and tests should not become one, nor what ends
+/// at a default limit of 30 seconds. But hosts give a call up after a minute.
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(40);
 
 /// The most running tasks of one owner. Further calls are answered when they are done.
 const MAX_RUNNING: usize = 64;

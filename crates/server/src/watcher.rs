@@ -38,6 +38,8 @@ pub struct Watcher {
     token: Option<ProgressToken>,
     pub origin: Origin,
     log: ClientLog,
+    /// The command with secrets masked, once it runs.
+    pub command: OnceLock<String>,
     /// What the command prints, once it runs.
     pub output: Arc<OnceLock<Output>>,
     /// Cancelled when nobody waits for the answer any more.
@@ -50,6 +52,10 @@ pub struct Watcher {
 }
 
 /// Why a wait for a run is over.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each call, and it is soon taken apart"
+)]
 enum WaitEnd {
     Ended(Result<Outcome, Error>),
     /// The run continues.
@@ -57,6 +63,10 @@ enum WaitEnd {
 }
 
 /// What a call waited for.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each call, and it is soon taken apart"
+)]
 pub enum CallOutcome {
     Ended(Outcome),
     /// The command continues as a job.
@@ -79,6 +89,7 @@ impl Watcher {
             origin,
             notifier,
             log,
+            command: OnceLock::new(),
             output: Arc::default(),
             token: context.meta.get_progress_token(),
             cancelled: context.ct.clone(),
@@ -176,7 +187,7 @@ impl Watcher {
     ) -> Result<(String, CallOutcome), Error> {
         let mut run = self.start(engine, owner, request.clone()).await?;
         let id = run.id().to_string();
-        owner.follow(&id, Some(request), run.output().clone());
+        engine.keep_running(owner, &run, request);
         let leave = async {
             match after {
                 Some(after) => tokio::time::sleep(after).await,
@@ -216,6 +227,7 @@ impl Watcher {
     async fn wait(&self, run: &mut Run, leave: impl Future<Output = ()>) -> WaitEnd {
         let mut leave = pin!(leave);
         let output = run.output().clone();
+        let _ = self.command.set(run.command().to_owned());
         let _ = self.output.set(output.clone());
         let mut progress =
             self.token.clone().map(|token| Progress::new(token, output, self.streams));

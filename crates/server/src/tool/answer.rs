@@ -14,6 +14,12 @@ pub type Answer = Result<CallToolResult, ToolError>;
 pub const IN_PARTS: &str =
     "some lines are too long and were searched in parts; a match across two parts is not found";
 
+/// One message of what there is to say.
+pub fn joined(parts: impl IntoIterator<Item = String>) -> Option<String> {
+    let parts: Vec<_> = parts.into_iter().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
 /// An answer whose content says in other words what its structure says.
 pub fn answer<R: Serialize>(
     reply: &R,

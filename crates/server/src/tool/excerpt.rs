@@ -1,7 +1,7 @@
 //! What an answer shows of a command's output, and where the rest of it can be read.
 
-use mcpz_engine::Outcome;
-use mcpz_output::{Excerpts, Output, Room, Stream, mime};
+use mcpz_engine::{End, Outcome};
+use mcpz_output::{Excerpts, Output, Room, Stream, excerpts, mime};
 use rmcp::model::{ContentBlock, Resource};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -51,10 +51,11 @@ impl Excerpt {
 /// Picks what fits into an answer. If that is not all, the whole output is kept for its owner.
 pub async fn excerpt(call: &Call<'_>, outcome: &Outcome, room: Room) -> Result<Excerpt, ToolError> {
     let (output, streams) = (outcome.output.clone(), call.watcher.streams);
+    let has_failed = outcome.end != End::Exited(0);
     let excerpts = match output.is_in_memory(room.size) {
-        true => output.excerpts(streams, room),
+        true => excerpts(&output, streams, room, has_failed),
         false => {
-            let read = move |_| Ok(output.excerpts(streams, room));
+            let read = move |_| Ok(excerpts(&output, streams, room, has_failed));
             run_blocking(&call.watcher.cancelled, read).await?
         }
     };
@@ -71,7 +72,15 @@ pub async fn excerpt(call: &Call<'_>, outcome: &Outcome, room: Room) -> Result<E
     if omitted == 0 {
         return Ok(excerpt);
     }
-    call.owner.keep(outcome.clone());
+    let (omission, links) = keep(call, outcome, omitted);
+    Ok(Excerpt { omission, links, ..excerpt })
+}
+
+/// Keeps an output of which an answer leaves so many bytes out, and links to it.
+pub fn keep(call: &Call<'_>, outcome: &Outcome, omitted: u64) -> (Omission, Vec<ContentBlock>) {
+    let command = call.watcher.command.get().map(String::as_str).unwrap_or_default();
+    call.engine.keep(call.owner, outcome.clone(), command);
+    let streams = call.watcher.streams;
     let uri = |stream| {
         let has_bytes = streams.contains(&stream) && outcome.output.kept_length(stream) > 0;
         has_bytes.then(|| OutputUri::new(&outcome.id, stream).to_string())
@@ -82,8 +91,7 @@ pub async fn excerpt(call: &Call<'_>, outcome: &Outcome, room: Room) -> Result<E
     };
     let links = [link(&spill_uri, Stream::Stdout), link(&stderr_spill_uri, Stream::Stderr)];
     let links = links.into_iter().flatten().collect();
-    let omission = Omission { omitted_bytes: Some(omitted), spill_uri, stderr_spill_uri };
-    Ok(Excerpt { omission, links, ..excerpt })
+    (Omission { omitted_bytes: Some(omitted), spill_uri, stderr_spill_uri }, links)
 }
 
 /// The same with at most so many bytes, in whatever unit the room is measured.

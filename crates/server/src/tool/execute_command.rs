@@ -13,16 +13,20 @@ use mcpz_output::{Measure, Stream};
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::time::Instant;
 
-use super::answer::{Answer, answer, answer_as_json};
+use super::answer::{Answer, answer, answer_as_json, joined};
 use super::ending::{Ending, RunReport, is_error};
 use super::error::{ToolError, check_not_blank, why_not_run};
-use super::excerpt::{Excerpt, Omission, excerpt, resource_link};
+use super::excerpt::{Omission, resource_link};
+use super::extract::{ExtractName, any_value};
 use super::handover::{JobHandle, how_to_continue};
 use super::jobs::{OutputRequest, TerminalView, ended_unused, output_uri, report};
 use super::places::describe_places;
+use super::shown::{Asked, Shown, show};
 use super::timeout::describe_default;
+use super::view::ViewName;
 use super::{Call, FaceSettings};
 use crate::budget::{size, size_as_json};
 use crate::watcher::CallOutcome;
@@ -43,14 +47,12 @@ const MAX_SECONDS: u64 = Settings::MAX_TIMEOUT.as_secs();
 pub struct Params {
     /// Shell command to execute
     command: String,
-    /// Where to run it [default: the server's]
+    /// [default: the server's]
     working_directory: Option<String>,
-    /// Seconds until it is killed; for jobs only if set
+    /// In seconds; for jobs only if set
     #[schemars(range(max = MAX_SECONDS), extend("exclusiveMinimum" = 0))]
     timeout: Option<f64>,
-    /// Variables to set
     environment: Option<BTreeMap<String, String>>,
-    /// Text for stdin
     stdin: Option<String>,
     /// Run it as a job; see read_job
     #[serde(default)]
@@ -58,11 +60,14 @@ pub struct Params {
     /// A job that outlives the server
     #[serde(default)]
     detach: bool,
-    /// Give it a terminal
     #[serde(default)]
     tty: bool,
     /// A shell that keeps directory and variables
     session: Option<String>,
+    #[serde(default)]
+    view: ViewName,
+    #[serde(default)]
+    extract: ExtractName,
     /// Only in the schema where there are several.
     #[schemars(skip)]
     place: Option<String>,
@@ -74,6 +79,10 @@ enum Invalid {
     SessionName,
     #[error("a command in a `session` cannot have `background`, `detach`, `tty` or `stdin`")]
     InSession,
+    #[error(
+        "`view` and `extract` work only without `background` and `detach`; pass them to read_job"
+    )]
+    OfJob,
     #[error("`timeout` must be more than 0 and at most {MAX_SECONDS} seconds")]
     Timeout,
 }
@@ -90,6 +99,15 @@ impl Params {
             return Err(ToolError::arguments(Invalid::InSession));
         }
         Ok(())
+    }
+
+    /// What the answer is to show. That of a job is asked for when its output is read.
+    fn asked(&self) -> Result<Asked, ToolError> {
+        let asked = Asked { view: self.view, extract: self.extract };
+        match (self.background || self.detach) && !asked.is_nothing() {
+            true => Err(ToolError::arguments(Invalid::OfJob)),
+            false => asked.check(),
+        }
     }
 }
 
@@ -120,6 +138,9 @@ const SESSION_ENDED: &str =
 /// What an answer says when the session had ended before, and no answer said so.
 const SESSION_BEGUN: &str = "this command started a new one";
 
+/// What an answer says when its command runs on, and what the call asks for has to wait.
+const ASK_LATER: &str = "`view` and `extract` are not applied yet: pass them to read_job";
+
 /// What to do about a timeout.
 const ON_TIMEOUT: &str = "pass a larger `timeout`, or run it with `background`";
 const ON_TIMEOUT_IN_SESSION: &str =
@@ -142,6 +163,9 @@ pub struct Reply {
     ending: Ending,
     #[serde(flatten)]
     run: Option<RunReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default, schema_with = "any_value")]
+    extracted: Option<Value>,
     #[serde(flatten)]
     omission: Omission,
     #[serde(flatten)]
@@ -180,6 +204,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     check_not_blank("command", &params.command)?;
     params.check_session()?;
+    let asked = params.asked()?;
     let command = call.echo(&params.command);
     let (background, detach) = (params.background || params.detach, params.detach);
     let mut request = RunRequest::from(params);
@@ -198,13 +223,14 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         false => call.watcher.run(engine, owner, request).await.map(CallOutcome::Ended),
     };
     Ok(match ran {
-        Ok(CallOutcome::HandedOver(job)) => handed_over(&call, &job, command, waited).await?,
+        Ok(CallOutcome::HandedOver(job)) => {
+            handed_over(&call, &job, command, (waited, asked)).await?
+        }
         Ok(CallOutcome::Ended(outcome)) => {
             let (reply, failed) = (Reply::ran(&call, command, &outcome), is_error(outcome.end));
             let room = call.faces.max_answer.of(failed).room(size_as_json(&reply), MEASURE);
-            let Excerpt { stdout, stderr, omission, links, .. } =
-                excerpt(&call, &outcome, room).await?;
-            let reply = Reply { output: outcome.output.join(stdout, &stderr), omission, ..reply };
+            let shown = show(&call, &outcome, asked, room).await?;
+            let (links, reply) = (shown.links.clone(), reply.showing(shown));
             render(&call, &reply, failed, links)
         }
         Err(error) => not_run(&call, command, &why_not_run(&error)),
@@ -224,7 +250,7 @@ async fn handed_over(
     call: &Call<'_>,
     job: &Arc<Job>,
     command: String,
-    waited: Option<Duration>,
+    (waited, asked): (Option<Duration>, Asked),
 ) -> Answer {
     if let Err(text) = job.started().await {
         return Ok(not_run(call, command, &format!("Failed to execute: {text}")));
@@ -233,12 +259,12 @@ async fn handed_over(
     let reply = Reply { command, ..Reply::default() };
     let request = OutputRequest { taken: size_as_json(&reply), ..OutputRequest::new(call) };
     let report = report(call, job, request, None).await?;
+    let later = (!asked.is_nothing()).then(|| ASK_LATER.to_owned());
+    let how = waited.map(|waited| how_to_continue(job, waited));
     let reply = Reply {
         output: report.output.unwrap_or_default(),
         return_code: report.exit_code.unwrap_or(-1),
-        ending: waited
-            .map(|waited| Ending::message(how_to_continue(job, waited)))
-            .unwrap_or_default(),
+        ending: joined(how.into_iter().chain(later)).map(Ending::message).unwrap_or_default(),
         job: Some(RunningJob {
             job: JobHandle { job_id: report.job_id, pid: job.pid(), state: report.state },
             next_cursor: report.next_cursor.unwrap_or_default(),
@@ -252,6 +278,14 @@ async fn handed_over(
 }
 
 impl Reply {
+    /// The same with what is shown of the output.
+    fn showing(self, shown: Shown) -> Self {
+        let Shown { output, omission, extracted, message, .. } = shown;
+        let mut ending = self.ending;
+        ending.message = joined(ending.message.take().into_iter().chain(message));
+        Self { output, omission, extracted, ending, ..self }
+    }
+
     /// Everything but the output.
     fn ran(call: &Call<'_>, command: String, outcome: &Outcome) -> Self {
         let session = outcome.session.as_deref();
@@ -266,8 +300,7 @@ impl Reply {
             ending.message.take(),
             ended.then(|| SESSION_ENDED.to_owned()),
         ];
-        let parts: Vec<_> = parts.into_iter().flatten().collect();
-        ending.message = (!parts.is_empty()).then(|| parts.join("; "));
+        ending.message = joined(parts.into_iter().flatten());
         Self {
             session: session.map(|session| call.masked(&session.name)),
             cwd: session

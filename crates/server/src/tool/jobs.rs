@@ -8,20 +8,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_agent::signal_name;
-use mcpz_engine::{End, Job, JobState, Met, Outcome};
+use mcpz_engine::{End, Job, JobState, Met, Outcome, Position};
+use mcpz_extract::Kind;
 use mcpz_output::{Measure, Room, Stream};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 pub use cursor::parse_cursor;
 pub use output::{JobOutput, OutputRequest, read_output};
 pub use wait::WaitParams;
 
 use super::Call;
+use super::answer::joined;
+use super::changes;
 use super::ending::{LOST, remarks, shortened, why_closed};
 use super::error::ToolError;
+use super::extract::{Findings, Printed, find};
 use super::timeout::timed_out;
-use super::view::describe;
+use super::view::{Rest, ViewName, describe};
 use crate::blocking::run_blocking;
 use crate::budget::{MaxAnswer, size_as_json};
 use crate::output_uri::OutputUri;
@@ -74,8 +79,24 @@ pub struct JobReport {
     pub warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What was found in the output, if the call asks for something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extracted: Option<Value>,
     #[serde(flatten)]
     pub terminal: TerminalView,
+}
+
+/// What is found in all that a job has printed.
+async fn extracted(
+    call: &Call<'_>,
+    job: &Job,
+    kind: Kind,
+    room: usize,
+) -> Result<Findings, ToolError> {
+    let outcome = job.end().outcome.and_then(Result::ok);
+    let printed = Printed::new(job.output.clone(), job.rendering()).of(outcome.as_ref());
+    let printed = Printed { command: Some(job.command.clone()), ..printed };
+    find(call, printed, (kind, Stream::Stdout), None, room).await
 }
 
 /// What an interactive program shows.
@@ -109,6 +130,16 @@ impl TerminalView {
 }
 
 impl JobReport {
+    fn add_note(&mut self, note: String) {
+        self.message = joined(self.message.take().into_iter().chain([note]));
+    }
+
+    fn add_findings(&mut self, findings: Findings) {
+        findings.message.into_iter().for_each(|note| self.add_note(note));
+        self.output = Some(findings.tail);
+        self.extracted = findings.value;
+    }
+
     /// The state of a job, without output and terminal.
     pub fn new(job: &Job) -> Self {
         let ended = job.end();
@@ -205,16 +236,31 @@ pub async fn report(
         Some(limit) => Room::bytes(limit),
         None => max_answer.room(request.taken + size_as_json(&report), Measure::QuotedTwice),
     };
+    if let Some(kind) = request.extract {
+        report.add_findings(extracted(call, job, kind, room.size / 2).await?);
+        return Ok(report);
+    }
     let filtered = request.grep.is_some();
+    let (mut request, mut seen) = (request, None);
+    if request.view == ViewName::Changes {
+        let seen_now = changes::of_job(call, job, room).await?;
+        if let Some(text) = seen_now.text {
+            report.add_note(seen_now.message);
+            report.output = Some(text);
+            return Ok(report);
+        }
+        request.from = Position::default();
+        seen = Some(seen_now.message);
+    }
     let JobOutput { text, next, omitted, left_out } =
         read_output(call, job, call.watcher.streams, request, room).await?;
     // A place among matching lines is not a place in the output.
     if !filtered {
         job.note_told(next);
     }
-    let said = [report.message.take(), left_out.and_then(describe)];
-    let said: Vec<_> = said.into_iter().flatten().collect();
-    report.message = (!said.is_empty()).then(|| said.join("; "));
+    seen.into_iter()
+        .chain(left_out.and_then(|it| describe(it, Rest::WithoutView)))
+        .for_each(|note| report.add_note(note));
     report.output = Some(text);
     report.omitted_bytes = Some(omitted).filter(|omitted| *omitted > 0);
     report.next_cursor = Some(write_cursor(next));

@@ -10,7 +10,9 @@ use tokio::time::Instant;
 
 use super::Call;
 use super::answer::{Answer, answer_as_json};
+use super::changes::NotWithCursor;
 use super::error::ToolError;
+use super::extract::{ExtractName, NotWithExtract};
 use super::jobs::{JobReport, OutputRequest, WaitParams, find_job, parse_cursor, report};
 use super::paging::check_limit;
 use super::view::{NotWithView, ViewName};
@@ -21,17 +23,19 @@ pub const DESCRIPTION: &str = "Read a background job's state and new output, now
 #[serde(deny_unknown_fields)]
 pub struct Params {
     job_id: Option<String>,
-    /// Several jobs: wait for any, or all
+    /// Wait for any, or all
     job_ids: Option<Vec<String>>,
     /// next_cursor of an answer [default: the last]
     cursor: Option<String>,
     /// Only the last N lines
     tail: Option<usize>,
     limit_bytes: Option<usize>,
-    /// Only lines that match this regex
+    /// Regex
     grep: Option<String>,
     #[serde(default)]
     view: ViewName,
+    #[serde(default)]
+    extract: ExtractName,
     #[serde(flatten)]
     wait: WaitParams,
     all: Option<bool>,
@@ -68,8 +72,16 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     for id in ids {
         jobs.push(find_job(&call, id).await?);
     }
-    if params.view.view().is_some() && (params.grep.is_some() || params.tail.is_some()) {
+    if params.view != ViewName::Full && (params.grep.is_some() || params.tail.is_some()) {
         return Err(ToolError::arguments(NotWithView("`grep` and `tail`")));
+    }
+    if params.view == ViewName::Changes && params.cursor.is_some() {
+        return Err(ToolError::arguments(NotWithCursor));
+    }
+    let kind = params.extract.kind();
+    let is_part = params.grep.is_some() || params.tail.is_some() || params.cursor.is_some();
+    if kind.is_some() && (is_part || params.view != ViewName::Full) {
+        return Err(ToolError::arguments(NotWithExtract("`grep`, `tail`, `cursor` and `view`")));
     }
     let cursor = params.cursor.as_deref().map(parse_cursor).transpose()?;
     let limit = params.limit_bytes.map(check_limit).transpose()?;
@@ -104,7 +116,8 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             tail: params.tail,
             limit: limit.map(|limit| (limit / jobs.len()).max(1)),
             grep: params.grep.clone(),
-            view: params.view.view(),
+            view: params.view,
+            extract: kind,
             max_answer: call.faces.max_answer.shared_by(jobs.len()),
             taken: 0,
         };

@@ -170,7 +170,7 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> Answe
 /// Keeps what a background command prints, so that it can be read while it runs.
 fn follow(call: &Call<'_>, request: RunRequest, run: &Run) -> (Omission, Vec<ContentBlock>) {
     let (id, output) = (run.id(), run.output());
-    call.owner.follow(id, Some(request), output.clone());
+    call.engine.keep_running(call.owner, run, request);
     let uri = |stream| OutputUri::new(id, stream).to_string();
     let has_stderr = call.watcher.streams.contains(&Stream::Stderr);
     let (stdout, stderr) = (uri(Stream::Stdout), has_stderr.then(|| uri(Stream::Stderr)));

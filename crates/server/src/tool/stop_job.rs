@@ -21,9 +21,9 @@ const MAX_GRACE: u64 = 60_000;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     job_id: String,
-    /// First signal [default: SIGTERM, to all]
+    /// [default: SIGTERM, to all]
     signal: Option<String>,
-    /// Milliseconds before SIGKILL [default: 2000]
+    /// Before SIGKILL [default: 2000]
     grace_ms: Option<u64>,
 }
 

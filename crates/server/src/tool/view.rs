@@ -14,6 +14,7 @@ pub enum ViewName {
     Full,
     Folded,
     Errors,
+    Changes,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -21,19 +22,32 @@ pub enum ViewName {
 pub struct NotWithView(pub &'static str);
 
 impl ViewName {
-    /// `None` means the output as it is.
+    /// `None` means the output as it is, or compared with an earlier one.
     pub fn view(self) -> Option<View> {
         match self {
-            Self::Full => None,
+            Self::Full | Self::Changes => None,
             Self::Folded => Some(View::Folded),
             Self::Errors => Some(View::Errors),
         }
     }
 }
 
+/// How lines that a view does not show are read.
+#[derive(Debug, Clone, Copy)]
+pub enum Rest {
+    /// By the same call again.
+    WithoutView,
+    /// By the address in the answer. The same call would run the command again.
+    ByUri,
+}
+
 /// What to say about lines that a view does not show.
-pub fn describe(left_out: LeftOut) -> Option<String> {
-    let LeftOut { lines, omitted } = left_out;
+pub fn describe(left_out: LeftOut, rest: Rest) -> Option<String> {
+    let LeftOut { lines, omitted, .. } = left_out;
     let all = if lines == 1 { "line" } else { "lines" };
-    (omitted > 0).then(|| format!("{omitted} of {lines} {all} not shown; omit `view` to read them"))
+    let how = match rest {
+        Rest::WithoutView => "omit `view` to read them",
+        Rest::ByUri => "spill_uri has all",
+    };
+    (omitted > 0).then(|| format!("{omitted} of {lines} {all} not shown; {how}"))
 }

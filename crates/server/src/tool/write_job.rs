@@ -32,7 +32,7 @@ pub struct Params {
     keys: Option<Vec<String>>,
     /// Close its input
     eof: Option<bool>,
-    /// New height; needs columns
+    /// Height; needs columns
     rows: Option<u16>,
     columns: Option<u16>,
     #[serde(flatten)]

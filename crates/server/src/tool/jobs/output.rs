@@ -1,12 +1,12 @@
 //! Reading what a job printed: from a place on, or its last lines.
 
 use mcpz_engine::{Job, Position};
-use mcpz_output::{
-    Data, Error, Filter, LeftOut, PageRequest, ReadPosition, Reader, Room, Stream, View,
-};
+use mcpz_extract::Kind;
+use mcpz_output::{Data, Error, Filter, LeftOut, PageRequest, ReadPosition, Reader, Room, Stream};
 
 use super::super::Call;
 use super::super::error::ToolError;
+use super::super::view::ViewName;
 use crate::blocking::run_blocking;
 use crate::budget::MaxAnswer;
 use crate::memory::PAGE;
@@ -23,7 +23,9 @@ pub struct OutputRequest {
     /// At most so many bytes, if the call says so.
     pub limit: Option<usize>,
     pub grep: Option<String>,
-    pub view: Option<View>,
+    pub view: ViewName,
+    /// What to look for in all of it instead.
+    pub extract: Option<Kind>,
     /// How long the answer may be otherwise.
     pub max_answer: MaxAnswer,
     /// How much of that the rest of the answer takes.
@@ -34,7 +36,16 @@ impl OutputRequest {
     /// Everything that fits into one answer.
     pub fn new(call: &Call<'_>) -> Self {
         let (from, max_answer) = (Position::default(), call.faces.max_answer);
-        Self { from, tail: None, limit: None, grep: None, view: None, max_answer, taken: 0 }
+        Self {
+            from,
+            tail: None,
+            limit: None,
+            grep: None,
+            view: ViewName::Full,
+            extract: None,
+            max_answer,
+            taken: 0,
+        }
     }
 }
 
@@ -60,7 +71,7 @@ pub async fn read_output(
     let (output, view) = (job.output.clone(), job.rendering());
     call.watcher.wait_for_room(PAGE).await;
     let read = run_blocking(&call.watcher.cancelled, move |stop| {
-        let filter = match request.view {
+        let filter = match request.view.view() {
             Some(view) => Filter::View(view),
             None => Filter::new(request.grep.as_deref(), None)?,
         };
@@ -78,10 +89,11 @@ pub async fn read_output(
                 None => {
                     let (page, next) = reader.read_on(&filter, *place, left)?;
                     *place = next;
-                    if let Some(LeftOut { lines, omitted }) = page.left_out {
-                        let all = read.left_out.get_or_insert(LeftOut { lines: 0, omitted: 0 });
+                    if let Some(LeftOut { lines, omitted, bytes }) = page.left_out {
+                        let all = read.left_out.get_or_insert_default();
                         all.lines += lines;
                         all.omitted += omitted;
+                        all.bytes += bytes;
                     }
                     (text_of(page.data), 0)
                 }

@@ -31,7 +31,7 @@ pub enum WaitFor {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct WaitParams {
     pub wait_for: Option<WaitFor>,
-    /// Regex for the line to wait for
+    /// Regex to wait for
     pub pattern: Option<String>,
     pub port: Option<u16>,
     /// [default: 500]
