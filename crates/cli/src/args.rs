@@ -5,10 +5,12 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgGroup, ArgMatches, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::age::parse_age;
 use crate::client::Client;
 use crate::settings::{AuthKind, CONFIG_HELP, Scope, Settings, whole_number};
 
@@ -58,6 +60,8 @@ pub enum Command {
         #[command(subcommand)]
         audit: Audit,
     },
+    /// Show the commands that ran or were refused, newest last
+    History(HistoryFlags),
     /// List, follow, stop and attach to background jobs
     Jobs {
         #[command(subcommand)]
@@ -202,6 +206,36 @@ pub struct AuditFlags {
 
     #[arg(long, value_name = "FILE", help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct HistoryFlags {
+    /// Only commands that match this regular expression, or whose kept output does
+    #[arg(long, value_name = "REGEX")]
+    pub grep: Option<String>,
+
+    /// Only commands that failed, timed out, were killed, lost or refused
+    #[arg(long)]
+    pub failed: bool,
+
+    /// Only commands that started in this time, such as 30s, 10m, 1h or 2d
+    #[arg(long, value_name = "TIME", value_parser = parse_age)]
+    pub since: Option<Duration>,
+
+    /// Number of commands, the newest
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 100, value_parser = whole_number)]
+    pub lines: usize,
+
+    /// Print the commands as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print the output of a command that a server keeps; the first characters of its run id are enough
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["grep", "failed", "since", "lines", "json"])]
+    pub output: Option<String>,
+
+    #[command(flatten)]
+    pub audit: AuditFlags,
 }
 
 #[derive(Debug, Subcommand)]

@@ -11,7 +11,7 @@ use mcpz_audit::{AuditTail, Verified, audit_lines, verify, visible};
 use serde_json::{Map, Value};
 
 use crate::args::{Audit, AuditFlags};
-use crate::{settings, setup};
+use crate::{settings, setup, terminal};
 
 /// How many faults are listed one by one.
 const MAX_FAULTS: usize = 20;
@@ -43,15 +43,20 @@ pub fn run(audit: Audit) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The folder of the records.
+pub fn folder(flags: AuditFlags) -> Result<PathBuf, Box<dyn Error>> {
+    Ok(match flags.folder {
+        Some(folder) => folder,
+        None => setup::audit_folder(&settings::load_file(flags.config)?.audit)?,
+    })
+}
+
 /// Reads from the folder of the records.
 fn read<T>(
     flags: AuditFlags,
     read: impl FnOnce(&Path) -> Result<T, mcpz_audit::Error>,
 ) -> Result<T, Box<dyn Error>> {
-    let folder = match flags.folder {
-        Some(folder) => folder,
-        None => setup::audit_folder(&settings::load_file(flags.config)?.audit)?,
-    };
+    let folder = folder(flags)?;
     Ok(read(&folder).map_err(|source| AuditError::Unreadable { folder, source })?)
 }
 
@@ -202,13 +207,8 @@ fn typed(record: &Map<String, Value>, bytes: &Value) -> String {
 
 /// Cuts a line to the width of the terminal, if stdout is one.
 fn shorten(line: &str) -> String {
-    let width = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
-    match width {
-        Ok(width) if width > 1 && line.chars().count() > width => {
-            line.chars().take(width - 1).chain(['…']).collect()
-        }
-        _ => line.to_owned(),
-    }
+    terminal::width(io::stdout())
+        .map_or_else(|| line.to_owned(), |width| terminal::cut(line, width))
 }
 
 fn show(flags: AuditFlags, id: &str) -> Result<(), Box<dyn Error>> {

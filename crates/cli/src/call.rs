@@ -1,28 +1,31 @@
 //! `mcpz call`: a client and a server in one process, for one call.
 
 mod arguments;
+mod progress;
 mod reply;
 
 use std::error::Error;
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
 
 use mcpz_engine::Closing;
 use mcpz_runtime::Later;
 use mcpz_server::ShellServer;
+use progress::Progress;
 use reply::Reply;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientConfig, Implementation, ProgressNotificationParam,
-};
-use rmcp::service::{NotificationContext, RunningService};
+use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, Implementation};
+use rmcp::service::RunningService;
 use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::Value;
 
 use crate::args::CallFlags;
+use crate::highlight::Highlighter;
 use crate::log::Detail;
+use crate::process;
 use crate::settings::Settings;
 use crate::setup::Setup;
-use crate::{colours, process};
 
 /// The bytes that fit between client and server.
 const PIPE: usize = 64 << 10;
@@ -46,6 +49,7 @@ pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
         setup.log.start(Detail::Everything);
     }
     process::hide();
+    let directory = local_directory(&setup);
     let later = Later::default();
     let runtime = process::runtime(&later)?;
     runtime.block_on(async {
@@ -53,7 +57,7 @@ pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
         let engine = shell.engine().clone();
         let interrupted = process::shutdown()?;
         let code = tokio::select! {
-            code = call(shell, flags) => code,
+            code = call(shell, flags, directory) => code,
             () = interrupted => Ok(INTERRUPTED),
         };
         engine.close(Closing::ClientLeft).await;
@@ -61,22 +65,45 @@ pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-async fn call(shell: ShellServer, flags: &CallFlags) -> Result<u8, Box<dyn Error>> {
+/// The directory of commands that name none, if that is on this machine.
+fn local_directory(setup: &Setup) -> Option<PathBuf> {
+    let in_place = setup.engine.places.as_ref().is_some_and(|places| places.default.is_some());
+    (!in_place).then(|| setup.engine.working_directory.clone())
+}
+
+/// `directory` is where commands run that name none.
+async fn call(
+    shell: ShellServer,
+    flags: &CallFlags,
+    directory: Option<PathBuf>,
+) -> Result<u8, Box<dyn Error>> {
+    let output = Arc::new(OnceLock::new());
+    let (shell, progress) = (shell.watched(output.clone()), Progress::new(output));
     let (ours, theirs) = tokio::io::duplex(PIPE);
     let server = tokio::spawn(async move { mcpz_server::serve(shell, theirs).await });
-    let client = Terminal::new().serve(ours).await?;
+    let client = Client.serve(ours).await?;
     let _server = server.await??;
     let arguments = parse_arguments(&client, flags).await?;
+    let named = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let own = ["working_directory", "directory", "cwd"].into_iter().find_map(named);
+    let directory = match own {
+        _ if named("place").is_some() => None,
+        Some(own) => directory.map(|directory| directory.join(own)),
+        None => directory,
+    };
     let request = CallToolRequestParams::new(flags.tool.clone()).with_arguments(arguments);
-    let result = client.call_tool(request).await?;
-    client.service().clear();
-    print(&result, flags.json)?;
+    // The progress is gone when this is over.
+    let result = tokio::select! {
+        result = client.call_tool(request) => result?,
+        never = progress.run() => match never {},
+    };
+    print(&result, flags.json, directory)?;
     Ok(Reply(&result).exit_code())
 }
 
 /// The arguments, converted by the schema of the tool.
 async fn parse_arguments(
-    client: &RunningService<RoleClient, Terminal>,
+    client: &RunningService<RoleClient, Client>,
     flags: &CallFlags,
 ) -> Result<serde_json::Map<String, Value>, Box<dyn Error>> {
     let tools = client.list_all_tools().await?;
@@ -88,63 +115,47 @@ async fn parse_arguments(
 }
 
 /// Prints the command's stdout and stderr to ours, or the whole answer as JSON.
-fn print(result: &CallToolResult, json: bool) -> Result<(), Box<dyn Error>> {
+fn print(
+    result: &CallToolResult,
+    json: bool,
+    directory: Option<PathBuf>,
+) -> Result<(), Box<dyn Error>> {
+    let (stdout, stderr) = (std::io::stdout().lock(), std::io::stderr().lock());
     if json {
-        return Ok(write(std::io::stdout().lock(), &serde_json::to_string_pretty(result)?)?);
+        return Ok(write(stdout, &serde_json::to_string_pretty(result)?, None)?);
     }
     let reply = Reply(result);
-    write(std::io::stdout().lock(), &reply.stdout())?;
-    write(std::io::stderr().lock(), reply.stderr())?;
+    write(stdout, &reply.stdout(), directory.clone())?;
+    write(stderr, reply.stderr(), directory)?;
     for remark in reply.remarks() {
         writeln!(std::io::stderr(), "mcpz: {remark}")?;
     }
     Ok(())
 }
 
-/// Writes a text, and ends its last line.
-fn write(mut to: impl Write, text: &str) -> std::io::Result<()> {
-    to.write_all(text.as_bytes())?;
+/// Writes a text, in colours where there are any, and ends its last line.
+fn write(
+    mut to: impl Write + IsTerminal,
+    text: &str,
+    directory: Option<PathBuf>,
+) -> std::io::Result<()> {
+    match Highlighter::on(&to, directory) {
+        Some(mut highlighter) => to.write_all(highlighter.text(text).as_bytes())?,
+        None => to.write_all(text.as_bytes())?,
+    }
     if !text.is_empty() && !text.ends_with('\n') {
         to.write_all(b"\n")?;
     }
     to.flush()
 }
 
-/// A client that shows the newest line of a running command on the terminal.
-struct Terminal {
-    shows: bool,
-}
+/// The client of the call.
+struct Client;
 
-impl Terminal {
-    fn new() -> Self {
-        Self { shows: std::io::stderr().is_terminal() && !colours::is_dumb() }
-    }
-
-    fn show(&self, line: &str) {
-        if self.shows {
-            let line: String = line.chars().take(70).collect();
-            let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
-        }
-    }
-
-    fn clear(&self) {
-        self.show("");
-    }
-}
-
-impl ClientHandler for Terminal {
+impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let mut config = ClientConfig::default();
         config.client_info = Implementation::new("mcpz-call", env!("CARGO_PKG_VERSION"));
         config
-    }
-
-    async fn on_progress(
-        &self,
-        news: ProgressNotificationParam,
-        _: NotificationContext<RoleClient>,
-    ) {
-        let message = news.message.unwrap_or_default();
-        self.show(message.lines().next_back().unwrap_or("…"));
     }
 }

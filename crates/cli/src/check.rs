@@ -147,7 +147,7 @@ fn as_json(judgement: &Judgement) -> serde_json::Value {
 /// The judgement for people: the command, with marks under the parts it is about.
 fn rendered(command: &str, judgement: &Judgement, coloured: bool) -> String {
     let paint = |code: &str, text: &str| match coloured {
-        true => format!("\x1b[{code}m{text}\x1b[0m"),
+        true => colours::paint(code, text),
         false => text.to_owned(),
     };
     let mut text = match &judgement.verdict {

@@ -29,3 +29,8 @@ pub fn choice() -> ColorChoice {
 pub fn is_dumb() -> bool {
     variable("TERM").is_none_or(|terminal| terminal == "dumb")
 }
+
+/// A text in a colour: a number of a colour, or of a style, as terminals know it.
+pub fn paint(code: &str, text: &str) -> String {
+    format!("\x1b[{code}m{text}\x1b[0m")
+}

@@ -20,6 +20,7 @@ use tokio::runtime::Builder;
 
 use crate::args::JobsCommand;
 use crate::environment;
+use crate::highlight::{Highlighted, Highlighter};
 use find::{Found, Location, all, find, warn};
 
 /// How long a job may take to stop after its grace has passed.
@@ -118,53 +119,59 @@ pub fn time(time: Duration) -> String {
 /// Prints the output of a job and, with `follow`, what it prints until it ends.
 async fn logs(shelf: &JobsFolder, id: &str, follow: bool) -> Result<(), Box<dyn Error>> {
     let (location, job) = find(shelf, id).await?;
+    let stdout = io::stdout().lock();
+    let highlighter = Highlighter::on(&stdout, None);
+    let mut to = Highlighted::new(stdout, highlighter, follow);
     match location {
         Location::Finished(standing) | Location::Unresponsive(standing) => {
-            print_rest(&standing, 0)?
+            print_rest(&standing, 0, &mut to)?
         }
         Location::Served(folder) => {
-            let printed = print_streamed(&folder, &job.run, follow).await?;
+            let printed = print_streamed(&folder, &job.run, follow, &mut to).await?;
             // Its server may have left before the end; the folder then has the rest.
             if let Some(standing) = JobFolder::open(folder).filter(|job| job.read_end().is_some()) {
-                print_rest(&standing, printed)?;
+                print_rest(&standing, printed, &mut to)?;
             }
         }
     }
-    Ok(())
+    Ok(to.finish()?)
 }
 
 /// Prints the output that a job's server sends. Returns the number of bytes of stdout.
-async fn print_streamed(folder: &Path, run: &str, follow: bool) -> io::Result<u64> {
+async fn print_streamed(
+    folder: &Path,
+    run: &str,
+    follow: bool,
+    to: &mut impl Write,
+) -> io::Result<u64> {
     let Ok(mut visit) = Connection::open(folder) else { return Ok(0) };
     visit.follow(run, OutputRange::Everything, follow)?;
-    let (mut stdout, mut printed) = (io::stdout().lock(), HashMap::from([(Stream::Stdout, 0)]));
+    let mut printed = HashMap::from([(Stream::Stdout, 0)]);
     while let Some(tell) = visit.next().await {
         if let ControlReply::Output { stream, at, bytes }
         | ControlReply::Passing { stream, at, bytes } = tell
         {
             let before = printed.insert(stream, at + bytes.len() as u64).unwrap_or(0);
             if at > before {
-                write!(stdout, "{}", missing(at - before))?;
+                write!(to, "{}", missing(at - before))?;
             }
-            stdout.write_all(&bytes)?;
-            stdout.flush()?;
+            to.write_all(&bytes)?;
+            to.flush()?;
         }
     }
     Ok(printed[&Stream::Stdout])
 }
 
 /// Prints the output of a job that is kept in its folder, after the bytes that were printed before.
-fn print_rest(standing: &JobFolder, printed: u64) -> io::Result<()> {
+fn print_rest(standing: &JobFolder, printed: u64, to: &mut impl Write) -> io::Result<()> {
     let mut file = File::open(standing.output())?;
-    let mut stdout = io::stdout().lock();
-    let printed =
-        printed.max(file.seek(SeekFrom::Start(printed))? + io::copy(&mut file, &mut stdout)?);
+    let printed = printed.max(file.seek(SeekFrom::Start(printed))? + io::copy(&mut file, to)?);
     let lost = standing.read_end().map_or(0, |ending| ending.lost);
     let (at, newest) = standing.newest_after(printed, lost)?;
     if at > printed {
-        write!(stdout, "{}", missing(at - printed))?;
+        write!(to, "{}", missing(at - printed))?;
     }
-    stdout.write_all(&newest)
+    to.write_all(&newest)
 }
 
 fn missing(bytes: u64) -> String {

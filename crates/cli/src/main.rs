@@ -1,10 +1,11 @@
 //! The `mcpz` program: reads flags, files and environment variables, puts the parts together, and prints.
 //!
 //!     flags, variables, files ─▶ settings ─▶ setup ─┬─▶ server, http ─▶ until the client leaves
-//!                                                   └─▶ call, check, jobs, install, doctor, … ─▶ one answer
+//!                                                   └─▶ call, check, history, jobs, install, … ─▶ one answer
 //!
 //! No other crate reads settings from the environment, or prints.
 
+mod age;
 mod args;
 mod audit;
 mod cache;
@@ -17,6 +18,8 @@ mod doctor;
 mod environment;
 mod fetch;
 mod health;
+mod highlight;
+mod history;
 mod http;
 mod install;
 mod jobs;
@@ -35,6 +38,7 @@ mod sandbox;
 mod server;
 mod settings;
 mod setup;
+mod terminal;
 mod traces;
 
 use std::error::Error;
@@ -107,6 +111,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
         Command::Cache { cache } => cache::run(cache),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Install(flags) => install::run(&flags),
+        Command::History(flags) => history::run(flags),
         Command::Jobs { jobs } => jobs::run(jobs),
         Command::Places { places, json } => places::run(places, json),
         Command::Health { url } => health::run(url.as_deref()),

@@ -157,3 +157,41 @@ fn a_call_that_is_interrupted_ends_its_command() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(support::survivors(&mark), [""; 0]);
 }
+
+/// What is shown on a terminal of 60 columns.
+fn on_terminal(line: &str, variables: &[(&str, &str)]) -> String {
+    let line = format!("stty cols 60; '{}' call execute_command {line}", support::MCPZ);
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").env_remove("MCPZ_CONFIG");
+    script.env("XDG_STATE_HOME", support::state().path()).env("XDG_CONFIG_HOME", "/nonexistent");
+    script.stdin(std::process::Stdio::null()).env("NO_COLOR", "1");
+    String::from_utf8(script.envs(variables.iter().copied()).output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn a_terminal_shows_the_progress_of_a_call_and_erases_it() {
+    let slow = r#"command='seq 3; printf "copied 45%%\\033]0;x\\007 of a file that is far away, so take your time"; sleep 1.2; echo; echo done'"#;
+    let text = on_terminal(slow, &[]);
+    let (progress, rest) = text.rsplit_once("\r\x1b[K").unwrap_or_else(|| panic!("{text:?}"));
+    assert!(rest.starts_with("1\r\n2\r\n3\r\ncopied 45%"), "{rest:?}");
+    assert!(rest.ends_with("done\r\n"), "{rest:?}");
+    let shown: Vec<_> = progress.split("\r\x1b[K").filter(|it| !it.is_empty()).collect();
+    let expected = "1s  3 lines  [████░░░░░░]  45%  copied 45% of a file that …";
+    assert!(shown.contains(&expected), "{shown:?}");
+    assert!(shown.iter().all(|line| line.chars().count() < 60 && !line.contains('\x1b')));
+    // Nothing of it is where nobody can see it move.
+    assert!(!on_terminal(slow, &[("TERM", "dumb")]).contains("lines"));
+    assert!(!on_terminal(&format!("{slow} 2>/dev/null"), &[]).contains("lines"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    on_terminal(&format!("{slow} 2>'{}'", file.path().display()), &[]);
+    assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "");
+}
+
+#[test]
+fn a_call_that_is_interrupted_erases_its_progress() {
+    let line =
+        "command='echo 45%; sleep 100' & call=$!; sleep 2; kill -INT $call; wait $call; echo over";
+    let text = on_terminal(line, &[]);
+    assert!(text.contains("1 line  [████░░░░░░]  45%  45%"), "{text:?}");
+    assert!(text.ends_with("\r\x1b[Kover\r\n"), "{text:?}");
+}

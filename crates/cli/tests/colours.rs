@@ -13,6 +13,10 @@ const COMMANDS: &[(&str, bool)] = &[
     ("check --deny 'rm*' 'rm x'", true),
     ("doctor", true),
     ("server shell --nonsense", true),
+    // Its progress, if it takes long, is not about colours.
+    ("call execute_command command='echo error: x' 2>/dev/null", true),
+    ("call --json execute_command command='echo x' 2>/dev/null", true),
+    ("call execute_command command='echo plain' 2>/dev/null", false),
     ("jobs list", false),
     ("audit tail", false),
 ];
@@ -81,4 +85,54 @@ fn an_empty_no_color_says_nothing_and_clicolor_force_wants_colours_anywhere() {
         let nowhere = [("CLICOLOR_FORCE", "1"), ("TERM", "")];
         assert!(is_coloured(&printed(arguments, &nowhere, false)), "{arguments}");
     }
+}
+
+/// A line that makes a detached job, and prints what it has printed.
+fn logs(command: &str, flags: &str) -> String {
+    format!(
+        "call execute_command command='{command}' detach=true >/dev/null 2>&1; \
+         '{MCPZ}' jobs logs {flags} $('{MCPZ}' jobs list | tail -n 1 | cut -d ' ' -f 1)"
+    )
+}
+
+#[test]
+fn what_a_command_printed_is_highlighted_on_a_terminal() {
+    let error = "a.c:3:1: error: no x";
+    let shown = "\x1b[36ma.c:3:1\x1b[0m: \x1b[1;31merror\x1b[0m: no x\r\n";
+    let call = format!("call execute_command command='echo {error}' 2>/dev/null");
+    for line in [call, logs(&format!("echo {error}"), ""), logs(&format!("echo {error}"), "-f")] {
+        assert_eq!(printed(&line, &[], true), shown, "{line}");
+        assert_eq!(printed(&line, &[("NO_COLOR", "1")], true), format!("{error}\r\n"));
+        // Forced or not: whatever reads a pipe wants what the command printed.
+        assert_eq!(printed(&line, &[("CLICOLOR_FORCE", "1")], false), format!("{error}\n"));
+    }
+    let apart = "call --tools all shell command='echo error: x >&2'";
+    let text = printed(apart, &[], true);
+    assert!(text.ends_with("\x1b[1;31merror\x1b[0m: x\r\n"), "stderr too: {text:?}");
+}
+
+#[test]
+fn diffs_json_and_paths_are_highlighted() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("new.txt"), "b\n").unwrap();
+    let command =
+        r#"printf "%s\n" "@@ -1 +1 @@" -a +b "- c" "{\"n\": 1}" "see ./new.txt or ./old.txt""#;
+    let line = format!("call -w '{}' execute_command command='{command}'", folder.path().display());
+    let text = printed(&format!("{line} 2>/dev/null"), &[], true);
+    let expected = [
+        "\x1b[36m@@ -1 +1 @@\x1b[0m",
+        "\x1b[31m-a\x1b[0m",
+        "\x1b[32m+b\x1b[0m",
+        "- c",
+        "{\x1b[34m\"n\"\x1b[0m: \x1b[36m1\x1b[0m}",
+        "see \x1b[4m./new.txt\x1b[0m or ./old.txt",
+        "",
+    ];
+    assert_eq!(text, expected.join("\r\n"));
+}
+
+#[test]
+fn output_with_colours_of_its_own_is_shown_as_it_is() {
+    let line = logs(r#"printf "error: a\033[32m\nerror: b\033[0m\n""#, "");
+    assert_eq!(printed(&line, &[], true), "error: a\x1b[32m\r\nerror: b\x1b[0m\r\n");
 }

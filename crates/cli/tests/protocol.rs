@@ -132,6 +132,9 @@ fn the_list_of_tools_is_short() {
     assert_eq!(names[..2], ["execute_command", "read_file_chunk"]);
     assert_eq!(names[2..], jobs);
     assert!(answer.to_string().len() < 6000);
+    let said = ["name", "description", "inputSchema"];
+    let said = tools.iter().flat_map(|tool| said.map(|key| tool[key].to_string().len()));
+    assert!(said.sum::<usize>() <= 5500);
 }
 
 #[test]

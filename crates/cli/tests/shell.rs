@@ -214,7 +214,7 @@ fn global_settings() {
     assert!(reply["omitted_bytes"].as_u64().unwrap() > 560_000);
     std::fs::write(&file, "[shell_tool]\nmax_output_size = \"1KB\"\n").unwrap();
     let mut server = start(&["--config", file.to_str().unwrap()]);
-    let little = server.tool("shell", json!({"command": "seq 1 1000"}));
+    let little = server.tool("shell", json!({"command": "seq 1 1000 | tr 0-9 g-p"}));
     let reply = &little["structuredContent"];
     assert!((900..=1000).contains(&reply["stdout"].as_str().unwrap().len()), "{reply}");
     let wrong = std::process::Command::new(MCPZ)

@@ -1,4 +1,4 @@
-//! Shorter forms of an output: similar lines folded, or only its errors.
+//! Shorter forms of an output: similar lines folded, or only its errors. They stand for what an answer has no room for.
 
 #![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
 
@@ -73,4 +73,45 @@ fn a_view_does_not_go_with_a_search() {
     let refused = json!({"uri": uri, "view": "folded", "grep": "x"});
     let said = server.tool("read_file_chunk", refused).to_string();
     assert!(said.contains("`view` works only without `grep` and `json_path`"), "{said}");
+}
+
+#[test]
+fn the_middle_of_an_answer_that_is_cut_is_folded() {
+    let mut server = Server::start(&[]);
+    let reply = server.run(LOG);
+    let output = reply["output"].as_str().unwrap();
+    let opening = format!(
+        "[... {} bytes left out; lines that are alike are folded: ...]\n",
+        reply["omitted_bytes"]
+    );
+    let (start, rest) = output.split_once(&opening).unwrap();
+    let (between, end) = rest.split_once("[... the end: ...]\n").unwrap();
+    assert!(start.starts_with("2026-11-18 10:00:00 request 1 took 5 ms\n"), "{output}");
+    assert!(between.contains("\nERROR: connection refused\n"), "{output}");
+    assert!(end.ends_with("request 9000 took 5 ms\n"), "{output}");
+    let shown = between.lines().filter(|line| !line.starts_with('…'));
+    let shown: usize = start.len() + end.len() + shown.map(|line| line.len() + 1).sum::<usize>();
+    let whole = server.run(&format!("{{ {LOG}; }} | wc -c"))["output"].clone();
+    let whole: u64 = whole.as_str().unwrap().trim().parse().unwrap();
+    assert_eq!(shown as u64 + reply["omitted_bytes"].as_u64().unwrap(), whole);
+}
+
+#[test]
+fn a_failure_is_told_with_the_errors_from_the_middle_of_its_output() {
+    let mut server = Server::start(&[]);
+    // Words do not fold.
+    let words = "seq 20000 | tr 0-9 g-p";
+    let error = "echo 'src/main.c:12:5: error: expected expression'; echo 'test parses ... FAILED'";
+    let command = format!("{words}; {error}; {words}; exit 3");
+    let result = server.call_raw(json!({"command": command}));
+    let reply = &result["structuredContent"];
+    let output = reply["output"].as_str().unwrap();
+    assert_eq!(reply["return_code"], 3);
+    assert!(output.contains("\n20001:src/main.c:12:5: error: expected expression\n"), "{output}");
+    assert!(output.contains("\n20002:test parses ... FAILED\n"), "{output}");
+    assert!(output.starts_with("h\ni\n") && output.ends_with("\nigggg\n"), "{output}");
+    assert!(output.contains("lines among them that look like errors: ...]\n"), "{output}");
+    // What succeeds is not searched for errors.
+    let fine = server.run(&format!("{words}; {error}; {words}"));
+    assert!(!fine["output"].as_str().unwrap().contains("expected expression"), "{fine}");
 }

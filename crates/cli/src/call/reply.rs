@@ -11,13 +11,14 @@ const BY_SIGNAL: u8 = 128;
 pub struct Reply<'a>(pub &'a CallToolResult);
 
 impl<'a> Reply<'a> {
-    /// What the command printed, or the text of the answer if it has no output of a command.
+    /// What the command printed or what was extracted from that, or the text of the answer if it has no output of a
+    /// command.
     pub fn stdout(&self) -> String {
-        let printed = self.text(&["output", "stdout", "partial_stdout", "stdout_chunk"]);
-        match (self.refusal(), printed) {
-            (Some(refusal), _) => refusal.to_owned(),
-            (None, Some(printed)) => printed.to_owned(),
-            (None, None) => {
+        match (self.refusal(), self.extracted(), self.printed()) {
+            (Some(refusal), _, _) => refusal.to_owned(),
+            (None, Some(extracted), _) => format!("{extracted:#}"),
+            (None, None, Some(printed)) => printed.to_owned(),
+            (None, None, None) => {
                 let texts = self.0.content.iter();
                 let texts = texts.filter_map(|block| Some(block.as_text()?.text.as_str()));
                 texts.collect::<Vec<_>>().join("\n")
@@ -25,23 +26,36 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// What it printed to standard error, if the tool separates the two.
+    /// What it printed to standard error, if the tool separates the two, or what is shown beside extracted data.
     pub fn stderr(&self) -> &'a str {
-        self.text(&["stderr", "partial_stderr", "stderr_chunk"]).unwrap_or_default()
+        let beside = self.extracted().and_then(|_| self.printed());
+        beside.or(self.text(&["stderr", "partial_stderr", "stderr_chunk"])).unwrap_or_default()
+    }
+
+    fn printed(&self) -> Option<&'a str> {
+        self.text(&["output", "stdout", "partial_stdout", "stdout_chunk"])
+    }
+
+    fn extracted(&self) -> Option<&'a Value> {
+        self.field("extracted").filter(|it| !it.is_null())
     }
 
     /// What else the answer says.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         let error = self.text(&["error"]).filter(|_| self.refusal().is_none());
         let said = self.text(&["message"]).or(error).map(str::to_owned);
-        said.into_iter().chain(self.omission())
+        let warnings = self.field("warnings").and_then(Value::as_array).into_iter().flatten();
+        let warnings = warnings.filter_map(|it| Some(format!("warning: {}", it.as_str()?)));
+        said.into_iter().chain(warnings).chain(self.omission())
     }
 
     /// Says that output is missing. Once the call is over, nobody can read the rest.
     fn omission(&self) -> Option<String> {
         let advice = "write the output to a file, or pass a larger --max-answer";
         let more = self.field("job_id").is_none() && self.text(&["next_cursor"]).is_some();
-        match self.field("omitted_bytes").and_then(Value::as_u64) {
+        // What was extracted stands for all of it.
+        let omitted = self.field("omitted_bytes").filter(|_| self.extracted().is_none());
+        match omitted.and_then(Value::as_u64) {
             Some(bytes) => Some(format!("{bytes} bytes of output are left out; {advice}")),
             None if more => Some(format!("there is more output; {advice}")),
             None => None,

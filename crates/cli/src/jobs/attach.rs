@@ -75,7 +75,7 @@ pub async fn attach(shelf: &JobsFolder, id: &str) -> Result<ExitCode, Box<dyn Er
     if detached == Detached::JobEnded
         && let Some(standing) = JobFolder::open(folder).filter(|job| job.read_end().is_some())
     {
-        print_rest(&standing, shown)?;
+        print_rest(&standing, shown, &mut stdout)?;
     }
     let _ = timeout(FLUSH_TIMEOUT, visit.leave()).await;
     let what = if detached == Detached::JobEnded { "has ended" } else { "is still running" };

@@ -74,7 +74,12 @@ const MEANINGS: &[(&str, &str)] = &[
     ("jobs.waiting_for_input", "`true` if it is waiting for input"),
     ("limit_bytes", "The most bytes to show"),
     ("uri", "URI of the output"),
-    ("view", "A shorter form: similar lines folded, or only errors"),
+    (
+        "view",
+        "A shorter form: similar lines folded, only errors, or what changed since the run before",
+    ),
+    ("extract", "What to find in the output: results of tests, diagnostics, a table, or JSON"),
+    ("extracted", "What was found, as data"),
     ("limit_lines", "The most lines to show"),
     ("line_count", "Lines of standard output shown"),
     ("lost_bytes", "Bytes of output that could not be kept"),
@@ -121,6 +126,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ("waiting_for_input", "Whether it is waiting for input"),
     ("warnings", "Why the command looks dangerous, and what the sandbox refused"),
     ("working_directory", "Directory in which it ran"),
+    ("execute_command.environment", "Variables to set"),
+    ("execute_command.stdin", "Text for its standard input"),
+    ("execute_command.tty", "Give it a terminal"),
+    ("execute_command.working_directory", "Where to run it"),
+    ("read_file_chunk.limit_bytes", "The most bytes to show, from 1 to 262144"),
 ];
 
 const JOBS: &str = "
@@ -178,6 +188,7 @@ const JOB_FIELDS: &[(&str, &str, Tools)] = &[
     ("warnings", "list of strings", Tools::All),
     ("lost_bytes", "integer", Tools::All),
     ("output", "string", Tools::ReadAndWrite),
+    ("extracted", "any", Tools::Read),
     ("next_cursor", "string", Tools::ReadAndWrite),
     ("omitted_bytes", "integer", Tools::Read),
     ("matched", "string", Tools::ReadAndWrite),
@@ -298,6 +309,7 @@ fn kind(field: &Value) -> String {
             "object of strings".into()
         }
         (Some(kind), _) => kind.to_owned(),
+        (None, _) if *field == json!({}) => "any".into(),
         (None, _) => panic!("{field} has no type"),
     }
 }

@@ -238,8 +238,11 @@ impl Server {
             assert!(fields.contains_key(required.as_str().unwrap()), "no {required} in {reply}");
         }
         for (field, value) in fields {
-            let kind = schema["properties"][field]["type"].as_str();
+            let property = &schema["properties"][field];
+            let kind = property["type"].as_str();
             let fits = match kind {
+                // Anything.
+                None => *property == json!({}),
                 Some("string") => value.is_string(),
                 Some("integer") => value.is_i64() || value.is_u64(),
                 Some("boolean") => value.is_boolean(),
@@ -462,4 +465,17 @@ fn processes() -> impl Iterator<Item = PathBuf> {
 
 fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
+}
+
+/// A text without the sequences that only set colours.
+pub fn without_colours(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| {
+        let end = part.find(|c: char| !c.is_ascii_digit() && c != ';');
+        match end {
+            Some(end) if part[end..].starts_with('m') => plain + &part[end + 1..],
+            _ => plain + "\x1b[" + part,
+        }
+    })
 }
