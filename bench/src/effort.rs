@@ -22,6 +22,8 @@ pub struct Effort {
     pub takes: usize,
     /// Processes that have nothing to do with the server.
     pub strangers: usize,
+    /// Tests, lines and files of the outputs whose tokens are counted.
+    pub cases: usize,
     /// Seconds of `yes`.
     pub flood: f64,
     /// Lines whose way is measured.
@@ -51,6 +53,7 @@ impl Effort {
         volume: 1 << 30,
         takes: 5,
         strangers: 1000,
+        cases: 400,
         flood: 5.0,
         ticks: 60,
         soak: 5000,
@@ -73,6 +76,7 @@ impl Effort {
         volume: 128 << 20,
         takes: 3,
         strangers: 1000,
+        cases: 400,
         flood: 1.0,
         ticks: 20,
         soak: 1000,
@@ -95,6 +99,7 @@ impl Effort {
         volume: 1 << 20,
         takes: 1,
         strangers: 5,
+        cases: 40,
         flood: 0.2,
         ticks: 3,
         soak: 40,

@@ -4,12 +4,13 @@
 //! and a minimal server (minimal).
 //! Only the ratios mean anything; the machine's other work moves all of them.
 //!
-//!     mcpz-bench [--quick] [--scale | --places LIST] [--write FOLDER] [MCPZ]
+//!     mcpz-bench [--quick] [--scale | --tokens | --places LIST] [--write FOLDER] [MCPZ]
 
 mod bare;
 mod client;
 mod company;
 mod effort;
+mod folding;
 mod guest;
 mod hardship;
 mod http;
@@ -28,6 +29,7 @@ mod soak;
 mod statistics;
 mod streaming;
 mod table;
+mod tokens;
 mod volume;
 
 use std::cell::Cell;
@@ -52,7 +54,7 @@ struct Bench {
 fn main() {
     let own = std::env::current_exe().expect("a program has a path");
     let mut effort = Effort::FULL;
-    let (mut folder, mut scale, mut list) = (None, false, None);
+    let (mut folder, mut scale, mut tokens, mut list) = (None, false, false, None);
     let mut program = own.with_file_name("mcpz");
     let mut arguments = std::env::args_os().skip(1);
     while let Some(argument) = arguments.next() {
@@ -63,6 +65,7 @@ fn main() {
                 return streaming::tick(count.expect("a number of lines"));
             }
             Some("--scale") => scale = true,
+            Some("--tokens") => tokens = true,
             Some("--places") => list = Some(arguments.next().expect("a list of places")),
             Some("--quick") => effort = Effort::QUICK,
             Some("--trial") => effort = Effort::TRIAL,
@@ -79,6 +82,14 @@ fn main() {
         show(scale::HEAD);
         let lines = scale::measure(&bench, |line| show(line));
         folder.inspect(|folder| publish::write_scale(folder, &lines, &machine));
+        return;
+    }
+    if tokens {
+        show(tokens::head());
+        let lines = tokens::measure(&bench, |line| show(line));
+        show(format_args!("\n{}", tokens::targets(&lines)));
+        tokens::check(&lines);
+        folder.inspect(|folder| publish::write_tokens(folder, &lines, &machine));
         return;
     }
     if let Some(list) = list {
@@ -106,6 +117,7 @@ impl Bench {
             short::throughput,
             rest::measure,
             volume::measure,
+            folding::measure,
             streaming::measure,
             hardship::flood,
             hardship::kill_tree,

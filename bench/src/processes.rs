@@ -35,6 +35,14 @@ pub fn memory_of_tree(root: u32) -> u64 {
     tree(root).into_iter().filter_map(memory).sum()
 }
 
+/// The most memory that a process ever had, in bytes, with what it shares.
+pub fn peak_memory(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.map_or(0, |kilobytes| kilobytes * 1024)
+}
+
 /// The processor time of each thread of a process and of all below it, in nanoseconds.
 #[derive(Default)]
 pub struct Times(HashMap<PathBuf, u64>);

@@ -7,10 +7,12 @@ use crate::picture;
 use crate::places;
 use crate::scale;
 use crate::table::{HEAD, Row};
+use crate::tokens;
 
 /// Between these lines of the README a table is replaced.
 const RESULTS: [&str; 2] = ["<!-- results -->\n", "<!-- end of results -->\n"];
 const SCALE: [&str; 2] = ["<!-- scale -->\n", "<!-- end of scale -->\n"];
+const TOKENS: [&str; 2] = ["<!-- tokens -->\n", "<!-- end of tokens -->\n"];
 const PLACES: [&str; 2] = ["<!-- places -->\n", "<!-- end of places -->\n"];
 
 /// Writes `results.svg`, and the table into `README.md`.
@@ -25,6 +27,13 @@ pub fn write(folder: &Path, rows: &[Row], machine: &str) {
 pub fn write_scale(folder: &Path, lines: &[scale::Line], machine: &str) {
     let table: String = lines.iter().map(|line| format!("{line}\n")).collect();
     put(folder, SCALE, &format!("{machine}:\n\n{}\n{table}", scale::HEAD));
+}
+
+/// Writes the table of tokens into `README.md`.
+pub fn write_tokens(folder: &Path, lines: &[tokens::Line], machine: &str) {
+    let table: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let (head, targets) = (tokens::head(), tokens::targets(lines));
+    put(folder, TOKENS, &format!("{machine}:\n\n{head}\n{table}\n{targets}\n"));
 }
 
 /// Writes the table of places into `README.md`.

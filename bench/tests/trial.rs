@@ -33,6 +33,7 @@ fn everything_is_measured_shown_and_written_down() {
         "idle memory (PSS), MB",
         "`tools/list`, bytes",
         "1 MiB taken in, s",
+        "1 MB of log folded, s",
         "line to progress, µs at p99",
         "`yes` for 0.2 s, answer late by ms",
         "soak of 40 calls, memory growth, MB",
@@ -77,6 +78,32 @@ fn growth_is_measured_shown_and_written_down() {
         left.clone().count() == 4 && left.clone().all(|row| row.ends_with("| yes |")),
         "{table}"
     );
+    let readme = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
+    assert!(readme.contains(table.trim()), "{readme}");
+}
+
+#[test]
+fn tokens_are_counted_shown_and_written_down_and_no_fact_is_lost() {
+    let program = Path::new(env!("CARGO_BIN_EXE_mcpz-bench"));
+    let folder = tempfile::tempdir().unwrap();
+    let readme = "# Head\n\n<!-- tokens -->\n<!-- end of tokens -->\n\ntail\n";
+    std::fs::write(folder.path().join("README.md"), readme).unwrap();
+    let output = Command::new(program)
+        .args(["--trial", "--tokens", "--write"])
+        .arg(folder.path())
+        .arg(program.with_file_name("mcpz"))
+        .env("TMPDIR", folder.path())
+        .output()
+        .unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{table}\n{}", String::from_utf8_lossy(&output.stderr));
+    // Other tools may be missing.
+    for (what, facts) in
+        [("`cargo test`", "all 6"), ("`gcc -Wall`", "all 3"), ("a log with an error", "all 1")]
+    {
+        let row = table.lines().find(|row| row.starts_with(&format!("| {what}"))).expect(what);
+        assert!(row.contains(&format!("| {facts} ")), "{table}");
+    }
     let readme = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
     assert!(readme.contains(table.trim()), "{readme}");
 }
