@@ -390,6 +390,7 @@ impl<'a, 'b> Check<'a, 'b> {
             _ if self.runs_tests => is_inside(word) && is_test(word),
             Operands::Any => true,
             Operands::Known => text.is_some_and(|text| row.knows(text)),
+            Operands::Numbers => text.is_some_and(is_number),
             Operands::Program => is_inside(word),
             Operands::Tests => {
                 text.is_some_and(|text| row.knows(text)) || is_inside(word) && is_test(word)

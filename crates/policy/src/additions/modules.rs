@@ -13,7 +13,12 @@ const MODULES: &[Row] = &[
         operands: Operands::TestNames,
         ..NOTHING
     },
-    Row { programs: Names("http.server"), valued: Names("-b -d --bind --directory"), ..NOTHING },
+    Row {
+        programs: Names("http.server"),
+        valued: Names("-b -d --bind --directory"),
+        operands: Operands::Numbers,
+        ..NOTHING
+    },
     Row {
         programs: Names("venv json.tool py_compile compileall"),
         flags: Names(

@@ -28,6 +28,8 @@ pub enum Operands {
     Tests,
     /// Names of tests in Python: any other name of a function would be called, such as `code.interact`.
     TestNames,
+    /// Numbers, such as ports.
+    Numbers,
     /// Any file there, if it is the program that an interpreter runs.
     Program,
     Any,
