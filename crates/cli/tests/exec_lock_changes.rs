@@ -231,6 +231,41 @@ fn no_link_on_the_way_to_what_a_program_needs_is_changed() {
 }
 
 #[test]
+fn what_is_installed_between_two_commands_is_executed() {
+    let project = Project::new();
+    let bin = project.folder.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let config = project.state.path().join("config.toml");
+    std::fs::write(&config, "[policy]\nallow = [\"mytool\", \"echo\"]\n").unwrap();
+    let mut command = Command::new(MCPZ);
+    command.args(["server", "shell", "--config"]).arg(&config);
+    command.env("XDG_STATE_HOME", project.state.path());
+    command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+    let mut server = Server::from_command(&mut command);
+    server.initialize("2025-11-25");
+    let mut call = || {
+        let reply = server.call(json!({"command": "mytool 2>/dev/null || echo none"}));
+        assert_eq!(warnings(&reply), "", "{reply}");
+        output(&reply).lines().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(call(), "none");
+    script(&bin.join("mytool"), "#!/bin/sh\necho first\n");
+    assert_eq!(call(), "first");
+    // Binaries need nothing else, so they are only confirmed.
+    std::fs::copy("/bin/echo", bin.join("mytool")).unwrap();
+    assert_eq!((call(), call()), (String::new(), String::new()));
+    std::fs::rename(bin.join("mytool"), bin.join("old")).unwrap();
+    assert_eq!(call(), "none");
+    std::fs::copy("/bin/pwd", bin.join("new")).unwrap();
+    std::fs::rename(bin.join("new"), bin.join("mytool")).unwrap();
+    assert!(call().starts_with('/'));
+    std::fs::rename(&bin, bin.with_extension("old")).unwrap();
+    assert_eq!(call(), "none");
+    script(&bin.join("mytool"), "#!/bin/sh\necho last\n");
+    assert_eq!(call(), "last");
+}
+
+#[test]
 fn nothing_is_mounted_over_a_program() {
     if !rustix::process::geteuid().is_root() {
         return;

@@ -6,20 +6,17 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::clock::ClockWatch;
 use super::formats::formats;
 use super::identity::{Changed, FileId};
+use super::note::Note;
+use super::seen::{Confirmed, Seen};
 use super::target::{LOADERS, Target};
 use crate::exec_rules::AllowedProgram;
-
-/// The largest program whose content is noted, and one that cannot be executed yet.
-const LARGEST: u64 = 1 << 20;
-const LARGEST_NEW: u64 = 16 << 20;
 
 /// How many scripts may run one another.
 const MOST_SCRIPTS: usize = 3;
@@ -31,22 +28,14 @@ pub struct Notes {
     files: HashMap<PathBuf, Note>,
     /// Files that something else has changed than what makes programs.
     distrusted: HashSet<PathBuf>,
-    /// The parts of the ways to folders.
+    /// The parts of the ways to folders, as this command or an earlier one has found them.
     ways: HashMap<PathBuf, WayNote>,
     began: Changed,
     clock: ClockWatch,
     /// What else the kernel runs with programs.
     others: Vec<Other>,
-}
-
-/// What a file was.
-struct Note {
-    id: FileId,
-    changed: Changed,
-    /// Whether a later change would show in its time: that was over, and the file system keeps it.
-    was_over: bool,
-    /// What is in it, if that is little. It is still the same if only its rights have changed.
-    content: Option<Vec<u8>>,
+    /// What earlier commands have found.
+    seen: Seen,
 }
 
 /// A file that the kernel uses to run programs, and what it was.
@@ -68,31 +57,37 @@ struct WayNote {
 }
 
 impl Notes {
-    pub fn begin() -> Self {
+    /// A command begins, and nothing is known from before.
+    fn begin() -> Self {
         let (began, clock) = (Changed::now(), ClockWatch::new());
-        let (files, ways, distrusted) = Default::default();
-        Self { files, distrusted, ways, began, clock, others: others() }
+        let (files, ways, distrusted, seen) = Default::default();
+        Self { files, distrusted, ways, began, clock, others: others(), seen }
     }
 
-    /// The same after an earlier command. The ways to folders are usually still the same, and looking at their parts is
-    /// faster than finding them again.
-    pub fn begin_after(earlier: Self) -> Self {
-        const MOST: usize = 128;
-        let is_same = |(path, note): (&PathBuf, &WayNote)| {
-            fs::symlink_metadata(path).is_ok_and(|found| WayNote::of(&found) == *note)
-        };
-        let mut ways = earlier.ways;
-        // Where one part has changed, others may no longer be on the way.
-        if ways.len() > MOST || !ways.iter().all(is_same) {
+    /// A command begins. Names mean files in these folders.
+    pub fn begin_in(folders: &[PathBuf]) -> Self {
+        let mut new = Self::begin();
+        new.seen.renew(folders);
+        new
+    }
+
+    /// The same after an earlier command. What that has found is usually still there.
+    pub fn begin_after(earlier: Self, folders: &[PathBuf]) -> Self {
+        let Self { mut ways, mut seen, clock, .. } = earlier;
+        if !seen.renew(folders) {
             ways.clear();
         }
-        Self { ways, ..Self::begin() }
+        let began = Changed::now();
+        let clock = Some(clock).filter(ClockWatch::is_even).unwrap_or_else(ClockWatch::new);
+        let (files, distrusted) = Default::default();
+        Self { files, distrusted, ways, began, clock, others: others(), seen }
     }
 
-    /// Another command begins. What earlier ones named is known.
-    pub fn begin_another(&mut self) {
+    /// Another command begins in the same shell. What earlier ones named is known.
+    pub fn begin_another(&mut self, folders: &[PathBuf]) {
         let files = std::mem::take(&mut self.files);
-        *self = Self { files, ..Self::begin() };
+        let earlier = std::mem::replace(self, Self::begin());
+        *self = Self { files, ..Self::begin_after(earlier, folders) };
     }
 
     /// Notes what these programs are that a command names, and where those are that they need. Names mean files in
@@ -157,7 +152,18 @@ impl Notes {
     /// Notes the file of a program, if there is one, and what runs it. If `env` looks that up for a script, it may be a
     /// script as well.
     fn add(&mut self, path: PathBuf, folders: &[PathBuf], depth: usize) {
-        let Ok(target) = Target::find_own(None, path.as_os_str().as_bytes()) else { return };
+        match self.seen.confirm(&path) {
+            Some(Confirmed::File(note)) => return drop(self.files.insert(path, note)),
+            Some(Confirmed::Nothing) => return,
+            None => {}
+        }
+        let target = match Target::find_own(None, path.as_os_str().as_bytes()) {
+            Ok(target) => target,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return self.seen.add_absent(path);
+            }
+            Err(_) => return,
+        };
         if let Some(program) = target.env_program().filter(|_| depth < MOST_SCRIPTS) {
             let files = folders.iter().map(|folder| folder.join(program));
             files.for_each(|file| self.add(file, folders, depth + 1));
@@ -167,17 +173,12 @@ impl Notes {
 
     fn note(&mut self, path: PathBuf, target: &Target) {
         target.parts().for_each(|part| self.note(part.path.clone(), part));
-        // What is too large to be noted has to be told by its time.
-        let was_over = is_over(target) && (target.size > LARGEST_NEW || keeps_times(&target.file));
-        let content = match (path.parent(), target.is_executable) {
-            _ if !was_over && target.size <= LARGEST_NEW => content_of(target),
-            // Nobody changes the rights of what is there to be found by its name.
-            (Some(folder), _) if self.ways.contains_key(folder) => None,
-            (_, true) if target.size <= LARGEST => content_of(target),
-            (_, false) if target.size <= LARGEST_NEW => content_of(target),
-            _ => None,
-        };
-        self.files.insert(path, Note { id: target.id, changed: target.changed, was_over, content });
+        let is_found_by_name = path.parent().is_some_and(|it| self.ways.contains_key(it));
+        let note = Note::of(target, is_found_by_name);
+        if target.parts().next().is_none() {
+            self.seen.add(&path, &note);
+        }
+        self.files.insert(path, note);
     }
 
     /// Whether the file at this path is what it was, and so is what runs it.
@@ -197,9 +198,10 @@ impl Notes {
     }
 
     fn precede(&self, target: &Target) -> bool {
-        let is_as_before = |(path, found): &(PathBuf, Metadata)| match self.ways.get(path) {
-            Some(note) => *note == WayNote::of(found),
-            None => self.is_older(Changed::from(found)),
+        // What is not as an earlier command has found it was changed since then, but perhaps before this one began.
+        let is_as_before = |(path, found): &(PathBuf, Metadata)| {
+            self.ways.get(path).is_some_and(|note| *note == WayNote::of(found))
+                || self.is_older(Changed::from(found))
         };
         self.clock.is_even()
             && self.has_same_others()
@@ -218,22 +220,6 @@ impl Notes {
 
     fn is_older(&self, changed: Changed) -> bool {
         changed.is_before(self.began)
-    }
-}
-
-impl Note {
-    /// Whether the file is still what it was.
-    fn is_of(&self, target: &Target) -> bool {
-        let is_alike = |content: &Vec<u8>| {
-            content.len() as u64 == target.size && content_of(target).as_ref() == Some(content)
-        };
-        let is_untouched = self.was_over && self.id == target.id && self.changed == target.changed;
-        is_untouched || self.content.as_ref().is_some_and(is_alike)
-    }
-
-    fn is_same_as(&self, later: &Self) -> bool {
-        let is_untouched = self.was_over && self.id == later.id && self.changed == later.changed;
-        is_untouched || (self.content.is_some() && self.content == later.content)
     }
 }
 
@@ -284,102 +270,11 @@ fn way_to(path: &Path, is_known: impl Fn(&Path) -> bool) -> Option<Vec<(PathBuf,
 
 /// The usual loaders, and the formats for which the kernel was told an interpreter, as they are now.
 fn others() -> Vec<Other> {
-    let loaders = LOADERS.into_iter().map(|path| (PathBuf::from(path), None));
+    let loaders = LOADERS.iter().map(|path| (PathBuf::from(path), None));
     let formats = formats().map(|format| (format.path, format.text));
     let found = loaders.chain(formats).filter_map(|(path, text)| {
         let found = fs::metadata(&path).ok()?;
         Some(Other { path, id: FileId::from(&found), changed: Changed::from(&found), text })
     });
     found.collect()
-}
-
-/// Whether every write shows in the time of a file. In memory and over a network, one through a mapping need not, and
-/// what is written to an overlay may be in memory.
-fn keeps_times(file: &OwnedFd) -> bool {
-    const BCACHEFS: i64 = 0xca45_1a4e;
-    const EROFS: i64 = 0xe0f5_e1e2;
-    const SQUASHFS: i64 = 0x7371_7368;
-    const ZFS: i64 = 0x2fc1_2fc1;
-    const KEEPING: [i64; 8] = [
-        libc::EXT4_SUPER_MAGIC,
-        libc::XFS_SUPER_MAGIC,
-        libc::BTRFS_SUPER_MAGIC,
-        libc::F2FS_SUPER_MAGIC,
-        BCACHEFS,
-        ZFS,
-        // They cannot be written.
-        EROFS,
-        SQUASHFS,
-    ];
-    rustix::fs::fstatfs(file).is_ok_and(|found| KEEPING.contains(&found.f_type))
-}
-
-/// Whether a change would give the file another time now. For a large one, the tick of the clock is worth waiting for.
-fn is_over(target: &Target) -> bool {
-    const TICK: Duration = Duration::from_millis(1);
-    const MOST_TICKS: usize = 20;
-    let is_over = || target.changed.is_before(Changed::now());
-    let mut waits = (0..MOST_TICKS).filter(|_| target.size > LARGEST_NEW);
-    is_over()
-        || waits.any(|_| {
-            std::thread::sleep(TICK);
-            is_over()
-        })
-}
-
-fn content_of(target: &Target) -> Option<Vec<u8>> {
-    fs::read(format!("/proc/self/fd/{}", target.file.as_raw_fd())).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-    use std::ptr;
-    use std::thread::sleep;
-
-    use super::*;
-
-    const OWN: &str = "#!/bin/sh\necho own..\n";
-    const OTHER: &str = "#!/bin/sh\necho other\n";
-
-    /// Writes over the beginning of a file through a mapping that was read before.
-    fn write_mapped(path: &Path, text: &str) {
-        let file = fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping of a file that is at least as long as the text, and that nobody else uses.
-        unsafe {
-            let descriptor = file.as_raw_fd();
-            let mapped = libc::mmap(
-                ptr::null_mut(),
-                text.len(),
-                protection,
-                libc::MAP_SHARED,
-                descriptor,
-                0,
-            );
-            assert_ne!(mapped, libc::MAP_FAILED);
-            assert_eq!(ptr::read_volatile(mapped.cast::<u8>()), text.as_bytes()[0]);
-            ptr::copy_nonoverlapping(text.as_ptr(), mapped.cast(), text.len());
-            assert_eq!(libc::munmap(mapped, text.len()), 0);
-        }
-    }
-
-    #[test]
-    fn a_program_that_is_written_through_a_mapping_is_another_one() {
-        // In memory, such a file keeps its time.
-        for folder in [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()] {
-            let path = folder.path().join("tool");
-            fs::write(&path, OWN).unwrap();
-            fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-            let target = || Target::find_own(None, path.as_os_str().as_bytes()).unwrap();
-            while !is_over(&target()) {
-                sleep(Duration::from_millis(1));
-            }
-            let mut notes = Notes::begin();
-            notes.add(path.clone(), &[], 0);
-            assert!(notes.fit(&path, &target()), "{}", path.display());
-            write_mapped(&path, OTHER);
-            assert!(!notes.fit(&path, &target()), "{}", path.display());
-        }
-    }
 }

@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -311,7 +312,10 @@ fn is_placed_at_random(thread: i32) -> bool {
     static ANYWHERE: LazyLock<bool> = LazyLock::new(|| {
         fs::read("/proc/sys/kernel/randomize_va_space").is_ok_and(|it| !it.starts_with(b"0"))
     });
-    let text = fs::read_to_string(format!("/proc/{thread}/personality")).unwrap_or_default();
+    let mut text = [0; 16];
+    let read = fs::File::open(format!("/proc/{thread}/personality"));
+    let read = read.and_then(|file| file.read_at(&mut text, 0)).unwrap_or(0);
+    let text = std::str::from_utf8(&text[..read]).unwrap_or_default();
     let personality = u32::from_str_radix(text.trim(), 16);
     *ANYWHERE && personality.is_ok_and(|it| it & libc::ADDR_NO_RANDOMIZE as u32 == 0)
 }

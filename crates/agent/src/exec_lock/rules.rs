@@ -115,7 +115,10 @@ impl Rules {
         self.makers = Makers::default();
         let earlier = self.notes.take();
         self.notes = self.allowed.as_ref().map(|programs| {
-            let mut notes = earlier.map_or_else(Notes::begin, Notes::begin_after);
+            let mut notes = match earlier {
+                Some(earlier) => Notes::begin_after(earlier, &self.folders),
+                None => Notes::begin_in(&self.folders),
+            };
             notes.take(programs, &self.folders);
             notes
         });
@@ -127,7 +130,7 @@ impl Rules {
             (Some(own), Some(more)) => {
                 let more: Vec<_> = more.into_iter().map(with_real_folders).collect();
                 if let Some(notes) = &mut self.notes {
-                    notes.begin_another();
+                    notes.begin_another(&self.folders);
                     notes.take(&more, &self.folders);
                 }
                 for program in more {

@@ -20,14 +20,14 @@ use super::identity::{Changed, FileId};
 use super::listener::Named;
 use super::shebang::{HEAD, shebang};
 
-/// The usual loaders.
-pub const LOADERS: [&str; 5] = [
-    "/lib64/ld-linux-x86-64.so.2",
-    "/lib/ld-linux-aarch64.so.1",
-    "/lib/ld-linux-riscv64-lp64d.so.1",
-    "/lib/ld-linux.so.2",
-    "/lib/ld-musl-x86_64.so.1",
-];
+/// The usual loaders of this machine's programs.
+#[cfg(target_arch = "x86_64")]
+pub const LOADERS: &[&str] =
+    &["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux.so.2", "/lib/ld-musl-x86_64.so.1"];
+#[cfg(target_arch = "aarch64")]
+pub const LOADERS: &[&str] = &["/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-aarch64.so.1"];
+#[cfg(target_arch = "riscv64")]
+pub const LOADERS: &[&str] = &["/lib/ld-linux-riscv64-lp64d.so.1", "/lib/ld-musl-riscv64.so.1"];
 
 /// How many interpreters may be scripts themselves.
 const MAX_SCRIPTS: usize = 5;

@@ -1,0 +1,201 @@
+//! What was found at the paths of programs, so that the next command only has to confirm it.
+//!
+//! Usually nothing has changed between two commands. One look at a file tells whether it is still the same, and one look
+//! at a folder, whether there may be new names in it. Whatever changes unnoticed is refused when it is executed, because
+//! it is not what was noted: trusting this never allows more. And it is trusted for a short time only.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::identity::{Changed, FileId};
+use super::note::Note;
+
+/// How long anything is only confirmed.
+const TRUSTED: Duration = Duration::from_secs(10);
+
+/// How many files are remembered.
+const MOST: usize = 1024;
+
+#[derive(Default)]
+pub struct Seen {
+    began: Option<Instant>,
+    /// The folders in which names are looked up, and what each was.
+    folders: HashMap<PathBuf, Option<Folder>>,
+    /// Files that the kernel runs as they are, without an interpreter.
+    files: HashMap<PathBuf, Note>,
+    /// Names that are not there.
+    absent: HashSet<PathBuf>,
+}
+
+/// A folder at the moment when it was looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Folder {
+    id: FileId,
+    /// When a name in it was last added or removed. `None` if that may still happen in the same moment.
+    changed: Option<Changed>,
+}
+
+/// What is still at a path.
+pub enum Confirmed {
+    File(Note),
+    Nothing,
+}
+
+impl Seen {
+    /// Looks at these folders, and forgets what may not be true any more. False if nothing is known now.
+    pub fn renew(&mut self, folders: &[PathBuf]) -> bool {
+        let now = Changed::now();
+        let look = |path: &PathBuf| (path.clone(), Folder::at(path, now));
+        let earlier = std::mem::replace(&mut self.folders, folders.iter().map(look).collect());
+        let id = |folder: &Option<Folder>| folder.map(|it| it.id);
+        let is_trusted = self.began.is_some_and(|began| began.elapsed() < TRUSTED)
+            && self.files.len() + self.absent.len() <= MOST
+            && earlier.len() == self.folders.len()
+            && self.folders.iter().all(|(path, folder)| {
+                earlier.get(path).is_some_and(|before| id(before) == id(folder))
+            });
+        if !is_trusted {
+            (self.files, self.absent) = Default::default();
+            self.began = Some(Instant::now());
+            return false;
+        }
+        let is_same = |folder: &Path| {
+            let (before, now) = (earlier.get(folder), self.folders.get(folder));
+            before == now && before.is_some_and(|it| it.is_none_or(|it| it.changed.is_some()))
+        };
+        self.absent.retain(|path| path.parent().is_some_and(is_same));
+        true
+    }
+
+    /// What is at this path, if that was seen and is still so.
+    pub fn confirm(&self, path: &Path) -> Option<Confirmed> {
+        if self.absent.contains(path) {
+            return Some(Confirmed::Nothing);
+        }
+        let note = self.files.get(path)?;
+        let found = fs::metadata(path).ok()?;
+        let is_same = (note.id, note.changed) == (FileId::from(&found), Changed::from(&found));
+        is_same.then(|| Confirmed::File(note.clone()))
+    }
+
+    /// Remembers a file that the kernel runs as it is, if a change would show.
+    pub fn add(&mut self, path: &Path, note: &Note) {
+        if note.was_over {
+            self.files.insert(path.to_owned(), note.clone());
+        }
+    }
+
+    /// Remembers that nothing could be found at this path.
+    pub fn add_absent(&mut self, path: PathBuf) {
+        let is_watched = path.parent().is_some_and(|folder| self.folders.contains_key(folder));
+        // A link may lead nowhere now, and somewhere else soon.
+        if is_watched && fs::symlink_metadata(&path).is_err() {
+            self.absent.insert(path);
+        }
+    }
+}
+
+impl Folder {
+    fn at(path: &Path, now: Changed) -> Option<Self> {
+        let found = fs::metadata(path).ok()?;
+        let changed = Changed::from(&found);
+        Some(Self { id: (&found).into(), changed: Some(changed).filter(|it| it.is_before(now)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+    use std::thread::sleep;
+
+    use super::super::target::Target;
+    use super::*;
+
+    /// Waits until a change of this file would show in its time.
+    fn settle(path: &Path) {
+        while !Changed::from(&fs::metadata(path).unwrap()).is_before(Changed::now()) {
+            sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_file_is_confirmed_until_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tool");
+        fs::write(&path, "one").unwrap();
+        settle(&path);
+        let mut seen = Seen::default();
+        let target = Target::find_own(None, path.as_os_str().as_bytes()).unwrap();
+        let mut note = Note::of(&target, true);
+        note.was_over = true;
+        seen.add(&path, &note);
+        assert!(matches!(seen.confirm(&path), Some(Confirmed::File(_))));
+        fs::write(&path, "two").unwrap();
+        assert!(seen.confirm(&path).is_none());
+        note.was_over = false;
+        seen = Seen::default();
+        seen.add(&path, &note);
+        assert!(seen.confirm(&path).is_none());
+    }
+
+    #[test]
+    fn a_name_is_missing_until_its_folder_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = [folder.path().to_owned()];
+        let path = folder.path().join("tool");
+        settle(folder.path());
+        let mut seen = Seen::default();
+        assert!(!seen.renew(&folders));
+        seen.add_absent(path.clone());
+        assert!(seen.renew(&folders));
+        assert!(matches!(seen.confirm(&path), Some(Confirmed::Nothing)));
+        fs::write(&path, "").unwrap();
+        assert!(seen.renew(&folders));
+        assert!(seen.confirm(&path).is_none());
+    }
+
+    #[test]
+    fn a_name_in_a_folder_that_has_just_changed_is_looked_up_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = [folder.path().to_owned()];
+        let (path, mut seen) = (folder.path().join("tool"), Seen::default());
+        seen.renew(&folders);
+        seen.folders.insert(
+            folders[0].clone(),
+            Folder::at(&folders[0], Changed { seconds: 0, nanoseconds: 1 }),
+        );
+        seen.add_absent(path.clone());
+        assert!(seen.renew(&folders));
+        assert!(seen.confirm(&path).is_none());
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_looked_up_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = [folder.path().to_owned()];
+        let path = folder.path().join("tool");
+        std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+        settle(folder.path());
+        let mut seen = Seen::default();
+        seen.renew(&folders);
+        seen.add_absent(path.clone());
+        assert!(seen.confirm(&path).is_none());
+    }
+
+    #[test]
+    fn another_folder_in_its_place_makes_everything_unknown() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = [folder.path().join("bin")];
+        fs::create_dir(&folders[0]).unwrap();
+        settle(&folders[0]);
+        let mut seen = Seen::default();
+        seen.renew(&folders);
+        seen.add_absent(folders[0].join("tool"));
+        fs::rename(&folders[0], folder.path().join("old")).unwrap();
+        fs::create_dir(&folders[0]).unwrap();
+        assert!(!seen.renew(&folders));
+        assert!(seen.confirm(&folders[0].join("tool")).is_none());
+    }
+}
