@@ -11,6 +11,7 @@
 //!     incoming.rs  what has arrived; backlog.rs how much of it waits to be taken
 //!     outgoing.rs  what is to be sent, with room for what runs print
 //!     exchange.rs  reads, writes and beats
+//!     patient.rs   how the place writes, and gathering.rs how the server reads, while there is much
 //!     pipes.rs     the pipes of a run, one end here, the other there
 //!     far.rs       the server's end: what it knows of all runs; far_link.rs its caller, far_run.rs one run
 //!     relay.rs     the place's end, relayed.rs one run there
@@ -32,8 +33,11 @@ mod exchange;
 mod far;
 mod far_link;
 mod far_run;
+mod gathering;
 mod incoming;
 mod outgoing;
+mod patient;
+mod pause;
 mod pipes;
 #[cfg(any(test, fuzzing))]
 mod played;

@@ -16,6 +16,7 @@ use super::codec::{Frame, FromPlace, MAGIC, PlaceFacts, ToPlace, VERSIONS};
 use super::exchange::{Broken, PATIENCE, exchange};
 use super::far::Far;
 use super::far_run::{FarProcess, FarRun};
+use super::gathering::Gathering;
 use super::incoming::Incoming;
 use super::pipes::Violation;
 use crate::error::LinkError;
@@ -74,7 +75,8 @@ impl FarLink {
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
         let (reader, mut writer) = tokio::io::split(stream);
-        let mut incoming = Incoming::new(reader);
+        let gathering = Gathering::new(reader).map_err(Broken::Failed)?;
+        let mut incoming = Incoming::new(gathering);
         let greeted = timeout(patience, greet(&mut incoming, &mut writer, beat)).await;
         let facts = greeted.map_err(|_| StreamError::Late(patience)).flatten()?;
         let far = Arc::<Far>::default();

@@ -5,6 +5,7 @@
 //! never waits behind more than [`ENOUGH`].
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -67,23 +68,27 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Sends what `read` reads, at most so many bytes, and returns how many those were.
+    /// Sends what `read` reads into the room behind what is there, at most so many bytes, and returns how many those
+    /// were.
     pub fn data(
         &self,
         pipe: PipeId,
         limit: usize,
-        read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+        read: impl FnOnce(&mut [MaybeUninit<u8>]) -> io::Result<&mut [u8]>,
     ) -> io::Result<usize> {
         let mut state = self.lock();
         let start = state.bytes.len();
-        state.bytes.resize(start + DATA_HEADER + limit.min(MAX_DATA), 0);
-        let read = read(&mut state.bytes[start + DATA_HEADER..]);
+        let limit = limit.min(MAX_DATA);
+        state.bytes.extend_from_slice(&[0; DATA_HEADER]);
+        state.bytes.reserve(limit);
+        let read = read(&mut state.bytes.spare_capacity_mut()[..limit]).map(|read| read.len());
         let length = *read.as_ref().unwrap_or(&0);
         if length == 0 || state.closed {
             state.bytes.truncate(start);
             return read;
         }
-        state.bytes.truncate(start + DATA_HEADER + length);
+        // SAFETY: so many bytes of the spare capacity were read into.
+        unsafe { state.bytes.set_len(start + DATA_HEADER + length) };
         state.bytes[start..start + DATA_HEADER].copy_from_slice(&pipe.data_header(length));
         self.filled.notify_one();
         read

@@ -227,8 +227,7 @@ impl Pipes {
         let id = PipeId { run: self.run, pipe: at as u8 };
         let pipe = &source.pipe;
         let read = self.outgoing.data(id, limit, |buffer| {
-            let mut read =
-                || Ok(rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut *buffer))?);
+            let read = || Ok(rustix::io::read(pipe, buffer).map(|(read, _)| read)?);
             match how {
                 Reading::Ready => pipe.try_io(read),
                 Reading::Awaited => read(),
@@ -241,6 +240,7 @@ impl Pipes {
                 return true;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => source.awaited = 0,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
             // A terminal ends with an error.
             Ok(0) | Err(_) => {
                 self.sources[at] = None;

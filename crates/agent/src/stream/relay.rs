@@ -18,7 +18,7 @@ use std::time::Duration;
 use mcpz_runtime::spawn_blocking;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use tokio::io::AsyncWriteExt;
-use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::net::unix::pipe::Receiver;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -27,6 +27,7 @@ use super::codec::{Frame, FromPlace, MAGIC, PlaceFacts, ToPlace, VERSIONS};
 use super::exchange::{Broken, exchange};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
+use super::patient::Patient;
 use super::pipes::Arrival;
 use super::relayed::{Order, RelayedRun};
 use crate::error::LinkError;
@@ -224,13 +225,13 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Moves the stream off standard input and output, which programs inherit.
-fn take_stdio() -> io::Result<(Receiver, Sender)> {
+fn take_stdio() -> io::Result<(Receiver, Patient)> {
     let stdin = moved(io::stdin().as_fd())?;
     let stdout = moved(io::stdout().as_fd())?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
-    Ok((Receiver::from_owned_fd_unchecked(stdin)?, Sender::from_owned_fd_unchecked(stdout)?))
+    Ok((Receiver::from_owned_fd_unchecked(stdin)?, Patient::new(stdout)?))
 }
 
 fn moved(from: std::os::fd::BorrowedFd<'_>) -> io::Result<OwnedFd> {
