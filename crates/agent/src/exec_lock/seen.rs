@@ -1,8 +1,8 @@
 //! What was found at the paths of programs, so that the next command only has to confirm it.
 //!
-//! Usually nothing has changed between two commands. One look at a file tells whether it is still the same, and one look
-//! at a folder, whether there may be new names in it. Whatever changes unnoticed is refused when it is executed, because
-//! it is not what was noted: trusting this never allows more. And it is trusted for a short time only.
+//! Usually nothing has changed between two commands. One look at a file tells whether it is still the same, and one
+//! look at a folder, whether there may be new names in it. Whatever changes unnoticed is refused when it is executed,
+//! because it is not what was noted: trusting this never allows more. And it is trusted for a short time only.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
