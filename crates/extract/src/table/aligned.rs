@@ -13,20 +13,34 @@ pub(super) fn rows(lines: &[&str]) -> Option<Vec<Row>> {
         return None;
     }
     let sample = &body[..body.len().min(SAMPLE)];
-    if let Some(names) = words_only(header, sample) {
-        return Some(body.iter().map(|line| words(&names, line)).collect());
-    }
-    let starts = columns(header, sample)?;
-    let names = distinct((0..starts.len()).map(|at| slice(header, &starts, at)));
-    Some(
-        body.iter()
-            .map(|line| {
-                let cells: Vec<String> =
-                    (0..starts.len()).map(|at| slice(line, &starts, at)).collect();
-                row(&names, cells.iter().map(|cell| cell.as_str()))
-            })
-            .collect(),
-    )
+    let (names, rows): (Vec<String>, Vec<Row>) = if let Some(names) = words_only(header, sample) {
+        let rows = body.iter().map(|line| words(&names, line)).collect();
+        (names, rows)
+    } else {
+        let starts = columns(header, sample)?;
+        let cells = |line: &Vec<char>| -> Vec<String> {
+            (0..starts.len()).map(|at| slice(line, &starts, at)).collect()
+        };
+        let names = distinct(cells(header).into_iter());
+        let rows = body
+            .iter()
+            .map(|line| row(&names, cells(line).iter().map(|cell| cell.as_str())))
+            .collect();
+        (names, rows)
+    };
+    let is_row = names.iter().any(|name| is_cell(name, &rows));
+    (!is_row).then_some(rows)
+}
+
+/// Whether a name is only the first cell of its column, such as the hash or the date of a commit: it has a digit, and
+/// most cells have one as well and are as long.
+fn is_cell(name: &str, rows: &[Row]) -> bool {
+    let has_digit = |text: &str| text.contains(|c: char| c.is_ascii_digit());
+    let is_alike = |row: &&Row| {
+        let cell = row.get(name).and_then(|cell| cell.as_str()).unwrap_or_default();
+        cell.len() == name.len() && has_digit(cell)
+    };
+    has_digit(name) && rows.iter().filter(is_alike).count() * 2 > rows.len()
 }
 
 /// The names, if a cell that is too long for its column has pushed others aside, as `ps` does: then columns cannot be
@@ -179,6 +193,15 @@ ba9876543210   redis     \"redis-server\"           2 days ago    Up 2 days     
         let row =
             r#"{"USER":"me","PID":"1234","VSZ":"123456789012","RSS":"5","COMMAND":"sh -c ls"}"#;
         assert_eq!(read(ps)[1], row);
+    }
+
+    #[test]
+    fn lines_that_are_all_alike_have_no_header() {
+        let log = "9f1c2ab  2026-01-02  Ada    parse numbers\n1d3e4f5  2026-01-03  Grace  count lines\n\
+                   7a8b9c0  2026-01-04  Linus  merge\n";
+        assert_eq!(read(log), Vec::<String>::new());
+        let dated = "NAME   2026-01-02\nada    12\ngrace  7\n";
+        assert_eq!(read(dated)[0], r#"{"NAME":"ada","2026-01-02":"12"}"#);
     }
 
     #[test]
