@@ -101,7 +101,7 @@ fn the_first_run_is_shown_as_it_is_and_the_same_output_has_no_changes() {
     let first = work.uri(&mut server);
     let alone = chunk(&mut server, json!({"uri": first, "view": "changes"}));
     has(&alone, "data", &["step 0 of the long work is done\nstep 1 of"]);
-    has(&alone, "message", &["ran again", "exit code 0; there is no earlier run of this command"]);
+    has(&alone, "message", &["ran just now: exit code 0; there is no earlier run of this command"]);
     let again = work.uri(&mut server);
     let same = chunk(&mut server, json!({"uri": again, "view": "changes"}));
     assert_eq!(same["data"], "no changes in 3000 lines\n");
@@ -186,7 +186,7 @@ fn a_command_answers_with_what_changed_in_one_call() {
     work.write(100, "1 test passed\n", 0);
     let first = work.run(&mut server, json!({"view": "changes"}));
     has(&first, "output", &["step 0 ", "step 99 ", "1 test passed\n"]);
-    has(&first, "message", &["ran again just now: exit code 0; there is no earlier run"]);
+    has(&first, "message", &["ran just now: exit code 0; there is no earlier run"]);
     work.write(100, "1 test failed\n", 1);
     let second = work.run(&mut server, json!({"view": "changes"}));
     assert_eq!(second["return_code"], 1);

@@ -85,6 +85,14 @@ fn a_job_is_asked_for_its_diagnostics_and_what_it_printed_is_still_read_later() 
         assert_eq!(&found[name], value, "{report}");
     }
     assert_eq!(report["exit_code"], 1, "{report}");
+    let path = json!({"job_id": job, "extract": "diagnostics", "json_path": "[].line"});
+    let lines = server.tool("read_job", path)["structuredContent"].clone();
+    assert_eq!(lines["extracted"], json!([3]), "{lines}");
+    let alone = server.tool("read_job", json!({"job_id": job, "json_path": "[]"}));
+    assert!(
+        alone["content"][0]["text"].as_str().unwrap().contains("only with `extract`"),
+        "{alone}"
+    );
     let whole =
         server.tool("read_job", json!({"job_id": job, "cursor": "bytes:0"}))["structuredContent"]
             .clone();

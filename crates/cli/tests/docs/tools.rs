@@ -58,6 +58,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("jobs.duration_ms", "Duration so far, in milliseconds"),
     ("jobs.matched", "With `wait_for` `text`: the line that matched"),
     ("jobs.next_cursor", "Where the next `read_job` continues"),
+    ("read_job.json_path", "JMESPath; selects from what `extract` found"),
     (
         "jobs.omitted_bytes",
         "With `tail`: bytes before the lines shown, if fewer fit than requested",

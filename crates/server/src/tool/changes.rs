@@ -73,7 +73,7 @@ impl Pair {
         streams: &[Stream],
     ) -> Result<Self, Alone> {
         let Some((id, earlier)) = call.owner.find_earlier(id) else {
-            return Err(Alone { message: format!("{}; {NO_EARLIER}", fact(now)) });
+            return Err(Alone { message: format!("{}; {NO_EARLIER}", fact(now, Ran::Once)) });
         };
         let pair = Self { now: now.clone(), id, earlier };
         let is_binary = |kept: &KeptOutput| {
@@ -108,7 +108,8 @@ impl Pair {
         let uri = OutputUri::new(&self.id, stream);
         let before = self.earlier.outcome.as_ref().map_or_else(String::new, end);
         let ago = ended_ago(&self.earlier);
-        format!("{}; compared with {uri}, which ended {ago}: {before}", fact(&self.now))
+        let fact = fact(&self.now, Ran::Again);
+        format!("{fact}; compared with {uri}, which ended {ago}: {before}")
     }
 
     /// Compares a stream of both from some places on.
@@ -211,13 +212,24 @@ pub async fn of_run(
     Ok(Seen { text: Some(text), omitted, message: message.join("; ") })
 }
 
+/// Whether an earlier run is known.
+#[derive(Clone, Copy)]
+enum Ran {
+    Once,
+    Again,
+}
+
 /// How a run ended and when, or that it runs.
-fn fact(now: &KeptOutput) -> String {
+fn fact(now: &KeptOutput, ran: Ran) -> String {
+    let again = match ran {
+        Ran::Once => "",
+        Ran::Again => " again",
+    };
     match &now.outcome {
-        Some(outcome) => format!("ran again {}: {}", ended_ago(now), end(outcome)),
+        Some(outcome) => format!("ran{again} {}: {}", ended_ago(now), end(outcome)),
         None => {
             let ago = now.started_at.map_or_else(String::new, |at| ago(since(at)));
-            format!("runs again, started {ago} and still running: {STILL_RUNNING}")
+            format!("runs{again}, started {ago} and still running: {STILL_RUNNING}")
         }
     }
 }

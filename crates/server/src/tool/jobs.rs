@@ -90,13 +90,13 @@ pub struct JobReport {
 async fn extracted(
     call: &Call<'_>,
     job: &Job,
-    kind: Kind,
+    (kind, path): (Kind, Option<String>),
     room: usize,
 ) -> Result<Findings, ToolError> {
     let outcome = job.end().outcome.and_then(Result::ok);
     let printed = Printed::new(job.output.clone(), job.rendering()).of(outcome.as_ref());
     let printed = Printed { command: Some(job.command.clone()), ..printed };
-    find(call, printed, (kind, Stream::Stdout), None, room).await
+    find(call, printed, (kind, Stream::Stdout), path, room).await
 }
 
 /// What an interactive program shows.
@@ -237,7 +237,8 @@ pub async fn report(
         None => max_answer.room(request.taken + size_as_json(&report), Measure::QuotedTwice),
     };
     if let Some(kind) = request.extract {
-        report.add_findings(extracted(call, job, kind, room.size / 2).await?);
+        let wanted = (kind, request.json_path);
+        report.add_findings(extracted(call, job, wanted, room.size / 2).await?);
         return Ok(report);
     }
     let filtered = request.grep.is_some();

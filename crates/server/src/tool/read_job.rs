@@ -17,7 +17,7 @@ use super::jobs::{JobReport, OutputRequest, WaitParams, find_job, parse_cursor, 
 use super::paging::check_limit;
 use super::view::{NotWithView, ViewName};
 
-pub const DESCRIPTION: &str = "Read a background job's state and new output, now or after waiting";
+pub const DESCRIPTION: &str = "Read a job's state and new output, now or after waiting";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,7 +27,7 @@ pub struct Params {
     job_ids: Option<Vec<String>>,
     /// next_cursor of an answer [default: the last]
     cursor: Option<String>,
-    /// Only the last N lines
+    /// Last N lines
     tail: Option<usize>,
     limit_bytes: Option<usize>,
     /// Regex
@@ -36,6 +36,7 @@ pub struct Params {
     view: ViewName,
     #[serde(default)]
     extract: ExtractName,
+    json_path: Option<String>,
     #[serde(flatten)]
     wait: WaitParams,
     all: Option<bool>,
@@ -47,6 +48,8 @@ enum Invalid {
     Jobs,
     #[error("`cursor` works only with `job_id`")]
     Cursor,
+    #[error("`json_path` works only with `extract`, and in read_file_chunk")]
+    JsonPath,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,6 +86,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     if kind.is_some() && (is_part || params.view != ViewName::Full) {
         return Err(ToolError::arguments(NotWithExtract("`grep`, `tail`, `cursor` and `view`")));
     }
+    if kind.is_none() && params.json_path.is_some() {
+        return Err(ToolError::arguments(Invalid::JsonPath));
+    }
     let cursor = params.cursor.as_deref().map(parse_cursor).transpose()?;
     let limit = params.limit_bytes.map(check_limit).transpose()?;
     let condition = params.wait.condition().await?;
@@ -118,6 +124,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             grep: params.grep.clone(),
             view: params.view,
             extract: kind,
+            json_path: params.json_path.clone(),
             max_answer: call.faces.max_answer.shared_by(jobs.len()),
             taken: 0,
         };

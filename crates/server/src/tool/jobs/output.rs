@@ -26,6 +26,8 @@ pub struct OutputRequest {
     pub view: ViewName,
     /// What to look for in all of it instead.
     pub extract: Option<Kind>,
+    /// What to choose from what was found.
+    pub json_path: Option<String>,
     /// How long the answer may be otherwise.
     pub max_answer: MaxAnswer,
     /// How much of that the rest of the answer takes.
@@ -43,6 +45,7 @@ impl OutputRequest {
             grep: None,
             view: ViewName::Full,
             extract: None,
+            json_path: None,
             max_answer,
             taken: 0,
         }
