@@ -5,25 +5,30 @@
 use std::path::Path;
 use std::process::Command;
 
-const README: &str = "# Head\n\n<!-- results -->\n<!-- end of results -->\n\ntail\n";
-
-#[test]
-fn everything_is_measured_shown_and_written_down() {
+/// Runs the benchmark as a trial that writes its table between these marks of a page, and returns the table. `head`
+/// and `tail` of the page stay.
+fn trial(folder: &Path, mark: &str, arguments: &[&str]) -> String {
     let program = Path::new(env!("CARGO_BIN_EXE_mcpz-bench"));
     let mcpz = program.with_file_name("mcpz");
     assert!(mcpz.exists(), "mcpz is built beside the benchmark: cargo build");
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("README.md"), README).unwrap();
-    let output = Command::new(program)
-        .args(["--trial", "--write"])
-        .arg(folder.path())
-        .arg(mcpz)
-        .env("TMPDIR", folder.path())
-        .output()
-        .unwrap();
+    let (page, head) = (folder.join("README.md"), format!("# Head\n\n<!-- {mark} -->\n"));
+    let tail = format!("<!-- end of {mark} -->\n\ntail\n");
+    std::fs::write(&page, format!("{head}{tail}")).unwrap();
+    let mut command = Command::new(program);
+    command.arg("--trial").args(arguments).arg("--write").arg(folder).arg(mcpz);
+    let output = command.env("TMPDIR", folder).output().unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{table}\n{}", String::from_utf8_lossy(&output.stderr));
+    let written = std::fs::read_to_string(page).unwrap();
+    assert!(written.starts_with(&head) && written.ends_with(&tail), "{written}");
+    assert!(written.contains(table.trim()), "{written}");
+    table
+}
 
+#[test]
+fn everything_is_measured_shown_and_written_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = trial(folder.path(), "results", &[]);
     for what in [
         "`true` over stdio, µs at p50",
         "`true` over HTTP, µs at p99",
@@ -45,10 +50,6 @@ fn everything_is_measured_shown_and_written_down() {
     }
     let felled = table.lines().find(|row| row.contains("kill tree, left of")).expect("a row");
     assert!(felled.ends_with("| yes |"), "{felled}");
-
-    let readme = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
-    assert!(readme.starts_with("# Head\n") && readme.ends_with("\n\ntail\n"));
-    assert!(readme.contains(table.trim()), "{readme}");
     let picture = std::fs::read_to_string(folder.path().join("results.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("cold start"), "{picture}");
     let left = std::fs::read_dir(folder.path()).unwrap().count();
@@ -57,46 +58,20 @@ fn everything_is_measured_shown_and_written_down() {
 
 #[test]
 fn growth_is_measured_shown_and_written_down() {
-    let program = Path::new(env!("CARGO_BIN_EXE_mcpz-bench"));
     let folder = tempfile::tempdir().unwrap();
-    let readme = "# Head\n\n<!-- scale -->\n<!-- end of scale -->\n\ntail\n";
-    std::fs::write(folder.path().join("README.md"), readme).unwrap();
-    let output = Command::new(program)
-        .args(["--trial", "--scale", "--write"])
-        .arg(folder.path())
-        .arg(program.with_file_name("mcpz"))
-        .env("TMPDIR", folder.path())
-        .output()
-        .unwrap();
-    let table = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{table}\n{}", String::from_utf8_lossy(&output.stderr));
+    let table = trial(folder.path(), "scale", &["--scale"]);
     for crowd in ["sleeping sessions", "running commands", "jobs", "shells", "places"] {
         assert!(table.contains(&format!("| `true`, µs of CPU, beside {crowd}")), "{table}");
     }
     let left = table.lines().filter(|row| row.contains("left when the server was gone"));
-    assert!(
-        left.clone().count() == 4 && left.clone().all(|row| row.ends_with("| yes |")),
-        "{table}"
-    );
-    let readme = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
-    assert!(readme.contains(table.trim()), "{readme}");
+    let left: Vec<_> = left.collect();
+    assert!(left.len() == 4 && left.iter().all(|row| row.ends_with("| yes |")), "{table}");
 }
 
 #[test]
 fn tokens_are_counted_shown_and_written_down_and_no_fact_is_lost() {
-    let program = Path::new(env!("CARGO_BIN_EXE_mcpz-bench"));
     let folder = tempfile::tempdir().unwrap();
-    let readme = "# Head\n\n<!-- tokens -->\n<!-- end of tokens -->\n\ntail\n";
-    std::fs::write(folder.path().join("README.md"), readme).unwrap();
-    let output = Command::new(program)
-        .args(["--trial", "--tokens", "--write"])
-        .arg(folder.path())
-        .arg(program.with_file_name("mcpz"))
-        .env("TMPDIR", folder.path())
-        .output()
-        .unwrap();
-    let table = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{table}\n{}", String::from_utf8_lossy(&output.stderr));
+    let table = trial(folder.path(), "tokens", &["--tokens"]);
     // Other tools may be missing.
     for (what, facts) in
         [("`cargo test`", "all 6"), ("`gcc -Wall`", "all 3"), ("a log with an error", "all 1")]
@@ -104,33 +79,16 @@ fn tokens_are_counted_shown_and_written_down_and_no_fact_is_lost() {
         let row = table.lines().find(|row| row.starts_with(&format!("| {what}"))).expect(what);
         assert!(row.contains(&format!("| {facts} ")), "{table}");
     }
-    let readme = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
-    assert!(readme.contains(table.trim()), "{readme}");
 }
 
 #[test]
 fn places_are_measured_shown_and_written_down() {
-    let program = Path::new(env!("CARGO_BIN_EXE_mcpz-bench"));
     let folder = tempfile::tempdir().unwrap();
     let [config, list] = ["config.toml", "list"].map(|name| folder.path().join(name));
     let place = "[shell_tool]\nplace = \"box\"\n[places.box]\nkind = \"process\"\n";
     std::fs::write(&config, place).unwrap();
     let entry = format!("a process\t2\t{}\thead -c $BYTES /dev/zero\n", config.display());
     std::fs::write(&list, entry).unwrap();
-    let readme = "# Head\n\n<!-- places -->\n<!-- end of places -->\n\ntail\n";
-    std::fs::write(folder.path().join("README.md"), readme).unwrap();
-    let output = Command::new(program)
-        .args(["--trial", "--places"])
-        .arg(&list)
-        .arg("--write")
-        .arg(folder.path())
-        .arg(program.with_file_name("mcpz"))
-        .env("TMPDIR", folder.path())
-        .output()
-        .unwrap();
-    let table = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{table}\n{}", String::from_utf8_lossy(&output.stderr));
+    let table = trial(folder.path(), "places", &["--places", list.to_str().unwrap()]);
     assert!(table.contains("\n| a process "), "{table}");
-    let readme = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
-    assert!(readme.contains(table.trim()), "{readme}");
 }
