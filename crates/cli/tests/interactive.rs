@@ -47,6 +47,19 @@ fn a_python_prompt_is_told_of_and_answers() {
 }
 
 #[test]
+fn what_is_typed_after_the_end_is_said_to_be_late() {
+    let mut server = Server::start(&[]);
+    let id = start(&mut server, "read answer; exit 3");
+    let first =
+        tool(&mut server, "write_job", json!({"job_id": id, "text": "x\n", "wait_for": "exit"}));
+    assert_eq!((&first["exit_code"], &first["message"]), (&json!(3), &Value::Null), "{first}");
+    let late = tool(&mut server, "write_job", json!({"job_id": id, "text": "x\n"}));
+    assert!(late["message"].as_str().unwrap().contains("had ended before"), "{late}");
+    let looked = tool(&mut server, "write_job", json!({"job_id": id}));
+    assert_eq!(looked["message"], Value::Null, "{looked}");
+}
+
+#[test]
 fn a_command_that_asks_is_handed_over_at_once() {
     let mut server = Server::start(&[]);
     let command = "printf 'Continue? [y/N] '; read answer; echo \"you said $answer\"";

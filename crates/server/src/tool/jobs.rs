@@ -130,7 +130,8 @@ impl TerminalView {
 }
 
 impl JobReport {
-    fn add_note(&mut self, note: String) {
+    /// Adds to what the report says in words.
+    pub fn add_note(&mut self, note: String) {
         self.message = joined(self.message.take().into_iter().chain([note]));
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Condition, TerminalSize, Typing};
+use mcpz_engine::{Condition, JobState, TerminalSize, Typing};
 use mcpz_output::{KEY_NAMES, key_bytes};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,6 +43,10 @@ pub struct Params {
 #[error("unknown key `{0}`; available: {KEY_NAMES}")]
 struct UnknownKey(String);
 
+/// What an answer says when something was typed into a job that had ended.
+const LATE: &str =
+    "the job had ended before this was typed: only processes that it left running may read it";
+
 /// Why nothing can be typed into a job.
 #[derive(Debug, thiserror::Error)]
 enum NotWritable {
@@ -82,6 +86,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     if let (Some(rows), Some(columns)) = (params.rows, params.columns) {
         job.resize(TerminalSize { rows, columns }).await;
     }
+    let is_late = !typing.is_empty() && job.state() != JobState::Running;
     if !typing.is_empty() {
         let written = call.engine.write(call.owner, &call.watcher.origin, &job, &typing).await;
         written.map_err(ToolError::NotRun)?;
@@ -92,6 +97,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     };
     let met = Some(met).filter(|_| params.wait.wait_for.is_some());
     let request = OutputRequest { from: place, ..OutputRequest::new(&call) };
-    let report = report(&call, &job, request, met).await?;
+    let mut report = report(&call, &job, request, met).await?;
+    if is_late {
+        report.add_note(LATE.to_owned());
+    }
     Ok(answer_as_json(&report, Vec::new(), false))
 }
