@@ -10,6 +10,7 @@
 //! What this cannot see: what a process does by itself, such as the code in an interpreter; and a process with several
 //! threads, or one that shares its memory, that changes the path after it was read, since the kernel reads it again.
 
+mod calls;
 mod clock;
 mod denied;
 mod elf;
@@ -34,6 +35,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
+
+use mcpz_policy::is_inert;
 
 use crate::exec_rules::{ExecRules, RefusedBecause, RefusedExec};
 use crate::git_configs::{self, SharedConfig};
@@ -357,9 +360,14 @@ impl LockedRun {
         let decided = decided.and_then(|standing| {
             let rises = standing == Standing::Free && caller.standing != Standing::Free;
             if rises && rules.limits_arguments_of(&target) {
-                self.check_environment(question, |_| true)?;
+                let allow =
+                    |name: &str, value: &str| rules.allow_setting(name, value, &target.directory);
+                self.check_environment(question, allow)?;
             } else if rules.holds(&caller.standing) && is_run_by_shell(&target) {
-                self.check_environment(question, shells::changes_shells)?;
+                let allow = |name: &str, value: &str| {
+                    !shells::changes_shells(name) || rules.allow_variable(name, value)
+                };
+                self.check_environment(question, allow)?;
             }
             Ok(standing)
         });
@@ -387,21 +395,19 @@ impl LockedRun {
         }
     }
 
-    /// Refuses variables with which an allowed call may do something else, if they `matter`, unless the run began with
-    /// them.
+    /// Refuses variables with which an allowed call may do something else, unless the run began with them.
     fn check_environment(
         &self,
         question: &Question,
-        matter: impl Fn(&str) -> bool,
+        allow: impl Fn(&str, &str) -> bool,
     ) -> Result<(), RefusedBecause> {
         let environment = question.environment().map_err(|_| RefusedBecause::Unclear)?;
         let new = environment.iter().filter(|entry| !self.environment.contains(*entry));
         let mut names = new.filter_map(|entry| {
             let text = String::from_utf8_lossy(entry);
             let (name, value) = text.split_once('=').unwrap_or((&text, ""));
-            let fits =
-                self.is_set_by_git(name, value) || self.prepared.rules.allow_variable(name, value);
-            (matter(name) && !fits).then(|| name.to_owned())
+            let fits = self.is_set_by_git(name, value) || allow(name, value);
+            (!fits).then(|| name.to_owned())
         });
         names.next().map_or(Ok(()), |name| Err(RefusedBecause::Variable(name)))
     }
@@ -410,7 +416,7 @@ impl LockedRun {
     fn is_set_by_git(&self, name: &str, value: &str) -> bool {
         let rules = &self.prepared.rules;
         match name {
-            "GIT_PREFIX" => true,
+            "GIT_PREFIX" => is_inert(value),
             "GIT_EXEC_PATH" => rules.has_parts_in(value),
             "PATH" => value.split_once(':').is_some_and(|(first, rest)| {
                 let own = format!("PATH={rest}");

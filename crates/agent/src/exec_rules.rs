@@ -28,8 +28,8 @@ pub struct AllowedProgram {
     pub files: Vec<PathBuf>,
     /// Whether every process of the run may execute it, or only programs that need it.
     pub named: bool,
-    /// The arguments that it may be executed with. `None` means any.
-    pub arguments: Option<Vec<Arguments>>,
+    /// The calls that it may be executed by. `None` means any.
+    pub calls: Option<Vec<AllowedCall>>,
     /// What it may execute besides the programs that everyone may.
     pub may_run: MayRun,
 }
@@ -49,14 +49,30 @@ impl AllowedProgram {
     }
 }
 
-/// Arguments of a program, without its name.
-pub type Arguments = Vec<Argument>;
+/// A call of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllowedCall {
+    /// Its arguments, without its name.
+    pub words: Vec<Argument>,
+    /// For a program that can run anything.
+    pub limit: Option<CallLimit>,
+}
+
+/// The rule of the policy that allows a call, by which what is executed is judged again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallLimit {
+    pub rule: String,
+    /// Where rules begin.
+    pub directory: PathBuf,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Argument {
     Known(String),
     /// One that begins like this.
     Begins(String),
+    /// One or more that begin like this, and lead to no folder above.
+    AllBegin(String),
     Any,
     /// Any number of them.
     Many,

@@ -27,7 +27,7 @@ use crate::inspect::{Answer, Question};
 use crate::limits::{Limit, Limits};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 17;
+pub const VERSION: u16 = 18;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;

@@ -83,7 +83,7 @@ fn rules(program: &Path) -> Option<ExecRules> {
         name: known.name.clone(),
         files: Vec::new(),
         named: true,
-        arguments: None,
+        calls: None,
         may_run: MayRun::Only(Vec::new()),
     };
     (known.may_run == nothing)

@@ -5,8 +5,11 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use mcpz_agent::{AllowedProgram, Argument, ExecRules, MayRun, RefusedBecause, RefusedExec};
-use mcpz_policy::{Lock, LockedWord, is_interpreter, is_shell};
+use mcpz_agent::{
+    AllowedCall, AllowedProgram, Argument, CallLimit, ExecRules, MayRun, RefusedBecause,
+    RefusedExec,
+};
+use mcpz_policy::{Lock, LockedCall, LockedWord, is_interpreter, is_shell};
 
 /// How many refusals are reported for one command.
 const MAX_REPORTED: usize = 5;
@@ -16,20 +19,22 @@ pub fn exec_rules(lock: Lock, path: Option<&OsStr>) -> ExecRules {
     let argument = |word| match word {
         LockedWord::Known(text) => Argument::Known(text),
         LockedWord::Begins(start) => Argument::Begins(start),
+        LockedWord::AllBegin(start) => Argument::AllBegin(start),
         LockedWord::Any => Argument::Any,
         LockedWord::Many => Argument::Many,
         LockedWord::Operand => Argument::Operand,
         LockedWord::Operands => Argument::Operands,
+    };
+    let call = |call: LockedCall| AllowedCall {
+        words: call.words.into_iter().map(argument).collect(),
+        limit: call.limit.map(|it| CallLimit { rule: it.rule, directory: it.directory.into() }),
     };
     let allowed = lock.allowed.map(|programs| {
         let allowed = programs.into_iter().map(|program| AllowedProgram {
             name: program.name,
             files: program.files.into_iter().map(Into::into).collect(),
             named: program.named,
-            arguments: program.arguments.map(|all| {
-                let all = all.into_iter();
-                all.map(|words| words.into_iter().map(argument).collect()).collect()
-            }),
+            calls: program.arguments.map(|all| all.into_iter().map(call).collect()),
             may_run: match program.may_run {
                 mcpz_policy::MayRun::Only(programs) => MayRun::Only(programs.to_vec()),
                 mcpz_policy::MayRun::Anything => MayRun::Anything,

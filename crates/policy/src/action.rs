@@ -19,6 +19,8 @@ pub enum Action {
     RunScript { text: String, span: Span, by: Runner },
     /// Runs a program in a language that is not understood, such as Python.
     RunForeign { texts: Vec<String>, span: Span },
+    /// Changes which words become of a pattern: `shopt -s nullglob`.
+    ChangePatterns { span: Span },
     /// Runs code later than it stands there: `trap`.
     RunLater,
     /// Opens a file as a program, which a deny rule may name: `node /usr/bin/npm publish`.

@@ -296,8 +296,8 @@ impl<'a> Judge<'a> {
         self.denied_as(&name, call.words)?;
         // A builtin is not executed, so a program of the same name is not allowed either.
         if !self.needs_no_rule(&name, call) {
-            self.allowed(&name, call.words)?;
-            let arguments = self.only_arguments(&name, call);
+            let rule = self.allowed(&name, call.words)?;
+            let arguments = self.only_arguments(&name, call, rule);
             let files = name.files().unwrap_or_else(|| self.files(name.known()));
             let paths = self.policy.runs.iter().map(|it| &it.program).filter(|it| it.contains('/'));
             let told = paths.filter(|path| name.is_at(path)).cloned().collect();
@@ -393,7 +393,7 @@ impl<'a> Judge<'a> {
     /// gives the shell no arguments.
     fn shell_of_program(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
         for arguments in held::shell_arguments(text) {
-            self.named.add(Some("sh"), ProgramFiles::anywhere(), Some(arguments));
+            self.named.add(Some("sh"), ProgramFiles::anywhere(), Some(arguments.into()));
         }
         let forgotten = self.knowledge.forget_unexported();
         let judged = self.new_shell(text, shell, span);

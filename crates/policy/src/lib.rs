@@ -28,6 +28,7 @@ mod denial;
 mod identity;
 mod judge;
 mod knowledge;
+mod limit;
 mod lock;
 mod names;
 mod paths;
@@ -42,9 +43,11 @@ mod traces;
 mod typing;
 mod variables;
 
+pub use additions::Reach;
 pub use denial::{Denial, Suspect, Why};
 pub use identity::is_same_program;
-pub use lock::{Lock, LockedArguments, LockedProgram, LockedWord, MayRun};
+pub use limit::{Limit, Place};
+pub use lock::{Lock, LockedArguments, LockedCall, LockedLimit, LockedProgram, LockedWord, MayRun};
 pub use pattern::{glob, glob_path};
 pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
 pub use programs::{is_interpreter, is_shell};
@@ -54,7 +57,7 @@ pub use threats::Threat;
 pub use traces::{Traces, is_builtin};
 
 pub use typing::{InputWay, Reader, TypedText, TypingError};
-pub use variables::is_harmless;
+pub use variables::{is_harmless, is_inert, is_settled};
 
 use judge::{Findings, Judge, Ruling};
 

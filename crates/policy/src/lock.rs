@@ -43,9 +43,31 @@ pub struct LockedProgram {
     pub files: Vec<String>,
     /// Whether the command names it. Others may be executed only by programs that need them.
     pub named: bool,
-    /// The arguments that rules allow it with. `None` means any.
-    pub arguments: Option<Vec<LockedArguments>>,
+    /// The calls that rules allow. `None` means any.
+    pub arguments: Option<Vec<LockedCall>>,
     pub may_run: MayRun,
+}
+
+/// A call of a program, as the judge allowed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedCall {
+    pub words: LockedArguments,
+    /// For a program that can run anything.
+    pub limit: Option<LockedLimit>,
+}
+
+/// The rule that allows a call of a program which can run anything. The keeper judges by it what is really executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedLimit {
+    pub rule: String,
+    /// Where rules begin.
+    pub directory: String,
+}
+
+impl From<LockedArguments> for LockedCall {
+    fn from(words: LockedArguments) -> Self {
+        Self { words, limit: None }
+    }
 }
 
 /// Arguments of a program, without its name.
@@ -56,6 +78,8 @@ pub enum LockedWord {
     Known(String),
     /// One word that begins like this.
     Begins(String),
+    /// One word or more that begin like this, and lead to no folder above.
+    AllBegin(String),
     /// One word that only the run will know.
     Any,
     /// Any number of them.
@@ -172,7 +196,7 @@ impl Policy {
     }
 
     /// What a git may execute that rules allow only for these calls. Adds the parts of git that it needs.
-    fn git(&self, calls: &[LockedArguments], all: &mut Vec<LockedProgram>) -> MayRun {
+    fn git(&self, calls: &[LockedCall], all: &mut Vec<LockedProgram>) -> MayRun {
         let Some(own) = git::own(calls) else { return self.may_run("git") };
         let mut needed = needs::of("git");
         needed.retain(|it| it != "git" && !it.starts_with('/'));
@@ -260,6 +284,7 @@ fn add(
     may_run: MayRun,
 ) {
     if !all.iter().any(|program| !program.named && program.name == name) {
+        let arguments = arguments.map(|all| all.into_iter().map(LockedCall::from).collect());
         let (name, files) = (name.to_owned(), Vec::new());
         all.push(LockedProgram { name, files, named: false, arguments, may_run });
     }
@@ -277,8 +302,8 @@ pub struct Named {
 struct NamedProgram {
     name: String,
     at: ProgramFiles,
-    /// The arguments that rules allow it with. `None` means any.
-    arguments: Option<Vec<LockedArguments>>,
+    /// The calls that rules allow. `None` means any.
+    arguments: Option<Vec<LockedCall>>,
 }
 
 /// Where a program is that is named by a path.
@@ -301,12 +326,7 @@ impl ProgramFiles {
 
 impl Named {
     /// Adds a program with its arguments, if only those are allowed, or a program that only the run will know.
-    pub fn add(
-        &mut self,
-        name: Option<&str>,
-        at: ProgramFiles,
-        arguments: Option<LockedArguments>,
-    ) {
+    pub fn add(&mut self, name: Option<&str>, at: ProgramFiles, arguments: Option<LockedCall>) {
         let Some(name) = name else {
             self.unknown = true;
             return;

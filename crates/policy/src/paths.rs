@@ -78,6 +78,21 @@ impl WorkingDirectories {
         self.directories.as_ref().is_some_and(|directories| directories.iter().all(begin))
     }
 
+    /// The same for that directory and those below it. `None` if only the run will know.
+    pub fn are_below_where_rules_begin(&self) -> Option<bool> {
+        let begin = self.rules_begin.trim_end_matches('/');
+        let is_below = |directory: &String| {
+            let rest = directory.strip_prefix(begin);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        Some(self.directories.as_ref()?.iter().all(is_below))
+    }
+
+    /// Where relative paths in rules begin.
+    pub fn rules_begin(&self) -> &str {
+        &self.rules_begin
+    }
+
     /// From here on, only the run will know the directory.
     pub fn forget(&mut self) {
         self.directories = None;

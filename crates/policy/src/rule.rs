@@ -179,15 +179,22 @@ impl Rule {
 
     /// Whether the rule allows the command.
     pub fn allows(&self, name: &CommandName, words: &[Word]) -> bool {
+        let allows_name = match &self.kind {
+            Kind::Words { name: pattern, .. } => name.is_allowed_by(pattern),
+            Kind::Regex(regex) => name.is_what_it_says(regex.as_str().contains('/')),
+        };
+        allows_name && self.allows_arguments(name, words)
+    }
+
+    /// The same for a program that is the one the rule means.
+    pub fn allows_arguments(&self, name: &CommandName, words: &[Word]) -> bool {
         match &self.kind {
-            Kind::Words { name: pattern, rest, .. } => {
-                let program = name.known().filter(|_| name.is_allowed_by(pattern));
-                program.is_some_and(|program| named(rest, program, &words[1..]).is_some())
+            Kind::Words { rest, .. } => {
+                name.known().is_some_and(|program| named(rest, program, &words[1..]).is_some())
             }
             Kind::Regex(regex) => {
                 let all: Option<Vec<_>> = words.iter().map(Word::text).collect();
-                name.is_what_it_says(regex.as_str().contains('/'))
-                    && all.is_some_and(|all| regex.is_match(&all.join(" ")))
+                all.is_some_and(|all| regex.is_match(&all.join(" ")))
             }
         }
     }

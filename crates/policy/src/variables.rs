@@ -3,6 +3,7 @@
 //! Programs only see the variables that are exported to them. Of those, [`table`] lists the ones that are known to
 //! matter and the ones that are known to be harmless; with an allow list, all others need a rule (`NAME=*`).
 
+mod compilers;
 mod table;
 
 use table::{
@@ -12,6 +13,8 @@ use table::{
 };
 
 use crate::names::Names;
+pub use compilers::are_harmless_to_rustc;
+use compilers::{are_harmless_to_go, are_harmless_to_rustc_encoded};
 
 /// What setting a variable does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +109,6 @@ pub fn is_settled(name: &str, value: &str) -> bool {
         || SWITCHES.has(name)
         || begins(HARMLESS_BEGINNINGS, name)
         || ends(HARMLESS_ENDS, name);
-    let is_option = |text: &str| text.starts_with('-') && is_name(&text.replace('=', ""));
     // Whom to trust, and by way of whom to connect.
     const TRUST: Names = Names("proxy cert ssl tls ca_bundle cafile cainfo capath sumdb insecure");
     let lower = name.to_lowercase();
@@ -114,11 +116,10 @@ pub fn is_settled(name: &str, value: &str) -> bool {
         return false;
     }
     match name {
-        // Checked by rules of their own.
-        "GOFLAGS" | "RUSTFLAGS" | "RUSTDOCFLAGS" => value.is_empty() || is_option(value),
-        _ if name.starts_with("CARGO_") && ends(Names("_RUSTFLAGS _RUSTDOCFLAGS"), name) => {
-            is_name(value)
-        }
+        "GOFLAGS" => are_harmless_to_go(value),
+        _ if is_for_rustc(name) => are_harmless_to_rustc_encoded(value),
+        // A word such as `test` is a folder as well. Some shells take over how they split words.
+        _ if ends(FILE_ENDS, name) || Names("IFS TMP TEMP").has(name) => value.is_empty(),
         "LANG" | "LANGUAGE" => is_locale(value),
         _ if name.starts_with("LC_") => is_locale(value),
         "TZ" => {
@@ -162,10 +163,8 @@ fn checked(name: &str, value: Option<&str>) -> Option<bool> {
         let bare = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
         value.is_some_and(|value| value.split_whitespace().all(|word| known.has(&bare(word))))
     };
-    let is_cargo_flags = name.starts_with("CARGO_") && name.ends_with("FLAGS");
     Some(match name {
-        "RUSTFLAGS" | "RUSTDOCFLAGS" => without(RUST_SIGNS),
-        _ if is_cargo_flags => without(RUST_SIGNS),
+        _ if is_for_rustc(name) => value.is_some_and(are_harmless_to_rustc_encoded),
         "NODE_OPTIONS" => all_of(NODE_OPTIONS),
         "MAKEFLAGS" | "MFLAGS" | "GNUMAKEFLAGS" => {
             let is_jobs = |word: &str| {
@@ -176,9 +175,7 @@ fn checked(name: &str, value: Option<&str>) -> Option<bool> {
                 value.split_whitespace().all(|word| is_jobs(word) || MAKE_OPTIONS.has(word))
             })
         }
-        "GOFLAGS" => {
-            without(&["exec", "vettool", "overlay", "modfile", "-ext", "compiler", "pkgdir"])
-        }
+        "GOFLAGS" => value.is_some_and(are_harmless_to_go),
         _ if FLAGS.has(name) => {
             let loads = [
                 "-fplugin", "-B", "-prefix", "-wrapper", "-specs", "@", "-plugin", "-load",
@@ -206,20 +203,11 @@ fn checked(name: &str, value: Option<&str>) -> Option<bool> {
     })
 }
 
-/// What makes the compiler run or load something.
-const RUST_SIGNS: &[&str] = &[
-    "linker",
-    "link-arg",
-    "-Z",
-    "load",
-    "sysroot",
-    "@",
-    "plugin",
-    "llvm-args",
-    "extern",
-    "runtool",
-    "-builder",
-];
+/// Whether cargo passes the variable on to the compiler.
+fn is_for_rustc(name: &str) -> bool {
+    Names("RUSTFLAGS RUSTDOCFLAGS").has(name)
+        || name.starts_with("CARGO_") && name.ends_with("FLAGS")
+}
 
 /// Whether a value is a number, a switch or a level, or an address on the network: nothing that can be run.
 fn is_plain(value: &str) -> bool {

@@ -99,7 +99,10 @@ fn flags_of_cargo_run_nothing() {
     let policy = allow("cargo test,make test");
     all_allowed(
         &policy,
-        &["RUSTFLAGS=-Copt-level=3 cargo test", "CARGO_PROFILE_DEV_RUSTFLAGS=x cargo test"],
+        &[
+            "RUSTFLAGS=-Copt-level=3 cargo test",
+            "CARGO_PROFILE_DEV_RUSTFLAGS=-Dwarnings cargo test",
+        ],
     );
     all_denied(
         &policy,

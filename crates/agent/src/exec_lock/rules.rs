@@ -21,15 +21,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use mcpz_policy::{Rule, glob, glob_path, is_harmless};
+use mcpz_policy::{Rule, glob, glob_path, is_harmless, is_inert, is_settled};
 
+use super::calls::takes;
 use super::denied::{Denied, Find, LOADERS};
 use super::identity::FileId;
 use super::makers::{self, Made, Makers, Makes};
 use super::notes::Notes;
 use super::shells::{is_shell, plain_program};
 use super::target::{Target, base_name};
-use crate::exec_rules::{AllowedProgram, Argument, ExecRules, MayRun, RefusedBecause};
+use crate::exec_rules::{AllowedProgram, ExecRules, MayRun, RefusedBecause};
 
 /// Folders that count as part of every `PATH`.
 const SYSTEM: [&str; 6] =
@@ -196,7 +197,7 @@ impl Rules {
         }
         let named_as = |it: &AllowedProgram| {
             let file = self.file_named_by(it, target)?;
-            takes(&it.arguments, target, arguments).then_some((it.may_run.clone(), file))
+            takes(it, target, arguments).then_some((it.may_run.clone(), file))
         };
         if let Some((may_run, file)) = allowed.iter().find_map(named_as) {
             self.check_noted(&file, target)?;
@@ -223,10 +224,10 @@ impl Rules {
         };
         let others = || allowed.iter().filter(|it| !it.named);
         let as_needed = |pattern: &String| {
-            let any = |it: &&AllowedProgram| it.arguments.is_none() && self.means(&it.name, target);
+            let any = |it: &&AllowedProgram| it.calls.is_none() && self.means(&it.name, target);
             let rule = others().find(|it| it.name == *pattern).or_else(|| others().find(any));
             let Some(rule) = rule else { return Some(Standing::Least) };
-            let takes = takes(&rule.arguments, target, arguments);
+            let takes = takes(rule, target, arguments);
             takes.then(|| Standing::of(&rule.may_run, standing))
         };
         let becomes = needed.iter().filter(|it| self.means(it, target)).find_map(as_needed);
@@ -303,7 +304,7 @@ impl Rules {
     pub fn limits_arguments_of(&self, target: &Target) -> bool {
         let names_it = |it: &&AllowedProgram| self.file_named_by(it, target).is_some();
         let mut rules = self.allowed.iter().flatten().filter(names_it);
-        rules.all(|it| it.arguments.is_some())
+        rules.all(|it| it.calls.is_some())
     }
 
     /// The file as the command names it by this rule, if it does.
@@ -320,11 +321,25 @@ impl Rules {
         parts.any(|it| it.name.rsplit_once('/').is_some_and(|(parts, _)| glob_path(parts, folder)))
     }
 
-    /// Whether a program may get a variable that the run did not begin with.
+    /// Whether a shell may get a variable that the run did not begin with.
     pub fn allow_variable(&self, name: &str, value: &str) -> bool {
-        BY_SHELLS.contains(&name)
-            || is_harmless(name, value)
-            || self.variables.iter().any(|rule| rule.allows_variable(name, Some(value)))
+        BY_SHELLS.contains(&name) || is_harmless(name, value) || self.name_variable(name, value)
+    }
+
+    /// The same for a program that runs what its variables say, in this directory. The policy asks for the same.
+    pub fn allow_setting(&self, name: &str, value: &str, directory: &Path) -> bool {
+        let is_by_shell = BY_SHELLS.contains(&name)
+            && match name {
+                "PWD" => fs::canonicalize(value).is_ok_and(|it| it == directory),
+                _ => is_inert(value) && !value.contains(char::is_whitespace),
+            };
+        is_by_shell
+            || (is_harmless(name, value) && is_settled(name, value))
+            || self.name_variable(name, value)
+    }
+
+    fn name_variable(&self, name: &str, value: &str) -> bool {
+        self.variables.iter().any(|rule| rule.allows_variable(name, Some(value)))
     }
 
     /// Programs run others by `sh -c` even if there is nothing to do for a shell. If the text is only the name of a
@@ -404,6 +419,9 @@ fn with_real_folders(mut program: AllowedProgram) -> AllowedProgram {
         });
         *file = folder.unwrap_or_else(|| file.clone());
     }
+    for limit in program.calls.iter_mut().flatten().filter_map(|call| call.limit.as_mut()) {
+        limit.directory = fs::canonicalize(&limit.directory).unwrap_or_default();
+    }
     program
 }
 
@@ -422,39 +440,6 @@ fn is(meant: &Path, target: &Target) -> bool {
     };
     fs::canonicalize(folder).is_ok_and(|found| found == folder)
         && fs::metadata(meant).is_ok_and(|found| FileId::from(&found) == target.id)
-}
-
-/// Whether a program may be executed with these arguments, of which the first is its name. By another name or path it
-/// may take the others differently.
-fn takes(allowed: &Option<Vec<Vec<Argument>>>, target: &Target, arguments: &[Vec<u8>]) -> bool {
-    let Some(allowed) = allowed else { return true };
-    let Some((name, given)) = arguments.split_first() else { return false };
-    let is_its_name =
-        name == target.name().as_bytes() || name == target.path.as_os_str().as_bytes();
-    is_its_name && allowed.iter().any(|words| fit(words, given))
-}
-
-fn fit(words: &[Argument], given: &[Vec<u8>]) -> bool {
-    let is_operand = |word: &Vec<u8>| !word.starts_with(b"-");
-    // How many of the given ones the words so far may stand for.
-    let mut reached = vec![false; given.len() + 1];
-    reached[0] = true;
-    for word in words {
-        let fits = |given: &Vec<u8>| match word {
-            Argument::Known(known) => known.as_bytes() == given,
-            Argument::Begins(start) => given.starts_with(start.as_bytes()),
-            Argument::Any | Argument::Many => true,
-            Argument::Operand | Argument::Operands => is_operand(given),
-        };
-        let repeats = matches!(word, Argument::Many | Argument::Operands);
-        let mut next = if repeats { reached.clone() } else { vec![false; reached.len()] };
-        for (at, given) in given.iter().enumerate() {
-            let before = if repeats { next[at] } else { reached[at] };
-            next[at + 1] |= before && fits(given);
-        }
-        reached = next;
-    }
-    reached.last() == Some(&true)
 }
 
 /// Whether two names or paths are the same program.

@@ -39,6 +39,8 @@ pub struct Target {
     pub path: PathBuf,
     /// Where it is, through all links.
     pub real_path: PathBuf,
+    /// Where the process is that named it.
+    pub directory: PathBuf,
     /// Where the links lead that the path is, one after the other.
     pub links: Vec<PathBuf>,
     pub changed: Changed,
@@ -131,6 +133,7 @@ impl Target {
         let mut target = Self {
             path,
             real_path,
+            directory: std::fs::read_link(format!("/proc/{process}/cwd")).unwrap_or_default(),
             links,
             changed: Changed::from(&found),
             id: FileId::from(&found),
@@ -178,7 +181,11 @@ impl Target {
     pub fn find_own(directory: Option<BorrowedFd<'_>>, path: &[u8]) -> io::Result<Self> {
         let file = open_clear(directory.filter(|_| !path.starts_with(b"/")), path, 0)?;
         let path = PathBuf::from(OsStr::from_bytes(path));
-        let target = Self::of(std::process::id() as i32, path, file, true, 0)?;
+        let mut target = Self::of(std::process::id() as i32, path, file, true, 0)?;
+        if let Some(directory) = directory {
+            target.directory =
+                std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))?;
+        }
         // The kernel will look it up from the directory, and we have looked it up from our own.
         match target.has_moving_part() {
             true => Err(io::Error::from_raw_os_error(libc::ELOOP)),

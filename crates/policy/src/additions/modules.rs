@@ -1,6 +1,6 @@
 //! Harmless arguments of modules that Python runs with `-m`.
 
-use super::table::{NOTHING, Operands, Row};
+use super::row::{NOTHING, Operands, Row};
 use crate::names::Names;
 
 const MODULES: &[Row] = &[
@@ -20,11 +20,15 @@ const MODULES: &[Row] = &[
         ..NOTHING
     },
     Row {
-        programs: Names("venv json.tool py_compile compileall"),
-        flags: Names(
-            "-q --clear --upgrade --upgrade-deps --system-site-packages --without-pip --sort-keys",
-        ),
+        programs: Names("json.tool py_compile compileall"),
+        flags: Names("-q --sort-keys"),
         operands: Operands::Any,
+        ..NOTHING
+    },
+    // It runs the python that is in the folder already.
+    Row {
+        programs: Names("venv"),
+        flags: Names("--clear --system-site-packages --without-pip"),
         ..NOTHING
     },
 ];

@@ -1,105 +1,8 @@
 //! Harmless arguments of programs that run whatever they are told.
 
+use super::row::{Dashes, NOTHING, Operands, Row};
 use crate::names::Names;
 use crate::programs;
-
-/// What an option is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Harmless, with whatever value it has.
-    Flag,
-    /// Harmless, and the next word is its value.
-    Valued,
-    /// The next word is as harmless as an operand.
-    Operand,
-    Unknown,
-}
-
-/// Which operands are harmless.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operands {
-    /// Those in `known`, because the others are something to run: `make test deploy`.
-    Known,
-    /// All if the rule names a sub-command and nothing for it: `pip install x`, but not `pip install requests x`.
-    OfSubcommand,
-    /// All if the rule names only options: `rpm -q x`.
-    OfOptions,
-    /// Tests in the working directory or below.
-    Tests,
-    /// Names of tests in Python: any other name of a function would be called, such as `code.interact`.
-    TestNames,
-    /// Numbers, such as ports.
-    Numbers,
-    /// Any file there, if it is the program that an interpreter runs.
-    Program,
-    Any,
-}
-
-/// What follows after `--`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dashes {
-    Operands,
-    /// Arguments for another program, which the rule names.
-    HandOver,
-    /// Arguments for the program that a script of the project runs.
-    Script,
-}
-
-/// What may be added to a call of these programs.
-pub struct Row {
-    pub programs: Names,
-    pub flags: Names,
-    /// Options with a value, in the same word after `=`, or in the next. One that needs none is a flag as well.
-    pub valued: Names,
-    /// Options with a value in the same word only.
-    pub glued: Names,
-    /// Options with a value in the next word that only a rule may name.
-    pub risky: Names,
-    /// Options with a value that is like an operand.
-    pub with_operand: Names,
-    /// Whether several flags may be one word: `-qy`.
-    pub letters: bool,
-    pub operands: Operands,
-    pub known: Names,
-    /// Sub-commands with a sub-command of their own.
-    pub groups: Names,
-    /// Sub-commands whose operands are always harmless.
-    pub queries: Names,
-    /// Sub-commands whose operands never are.
-    pub closed: Names,
-    /// Whether operands may set variables, `NAME=value`, and become part of commands.
-    pub takes_values: bool,
-    /// The variables that may be switched on and off.
-    pub values: Names,
-    /// Sub-commands, and after how many operands the rest is for another program. All if there is none.
-    pub hands_over: &'static [(Names, usize)],
-    /// The same for scripts of the project.
-    pub scripts: &'static [(Names, usize)],
-    /// Sub-commands of its own, if every other one is a script of the project.
-    pub own: Names,
-    pub after_dashes: Dashes,
-}
-
-pub const NOTHING: Row = Row {
-    programs: Names(""),
-    flags: Names(""),
-    valued: Names(""),
-    glued: Names(""),
-    risky: Names(""),
-    with_operand: Names(""),
-    letters: false,
-    operands: Operands::Known,
-    known: Names(""),
-    groups: Names(""),
-    queries: Names(""),
-    closed: Names(""),
-    takes_values: false,
-    values: Names(""),
-    hands_over: &[],
-    scripts: &[],
-    own: Names(""),
-    after_dashes: Dashes::Operands,
-};
 
 /// The first operand is the program, and the rest its arguments.
 const INTERPRETER: Row =
@@ -140,15 +43,30 @@ const SCRIPT_MANAGER: Row = Row {
     ..NOTHING
 };
 
+/// Managers of packages and of the environments in which programs run.
+const ENVIRONMENT_MANAGER: Row = Row {
+    flags: Names(
+        "-q -v --quiet --verbose --offline --frozen --locked --no-sync --no-color --dev --all-extras --check \
+         --outdated --no-root --upgrade --version --help",
+    ),
+    risky: Names("-p --python --with --env-file --package --directory"),
+    operands: Operands::OfSubcommand,
+    groups: Names("pip tool python self cache env"),
+    queries: Names("tree list show help"),
+    hands_over: &[(Names("run exec"), 2), (Names("tool"), 3)],
+    ..NOTHING
+};
+
 const ROWS: &[Row] = &[
     Row {
-        programs: Names("make gmake bmake"),
+        programs: Names("make gmake"),
         flags: Names(
-            "-s -k -n -B -i -w -r -j -l -O --silent --quiet --keep-going --dry-run --just-print --always-make \
-             --ignore-errors --print-directory --no-print-directory --jobs --load-average --output-sync --trace \
-             --version --help",
+            "-s -k -n -B -i -w -r -O --silent --quiet --keep-going --dry-run --just-print --always-make \
+             --ignore-errors --print-directory --no-print-directory --output-sync --trace --version --help",
         ),
-        valued: Names("-C --directory -j --jobs -l --load-average -O --output-sync"),
+        counted: Names("-j --jobs -l --load-average"),
+        glued: Names("--output-sync -Onone -Oline -Otarget -Orecurse"),
+        places: Names("-C --directory"),
         letters: true,
         takes_values: true,
         values: Names("V VERBOSE QUIET DEBUG CI COLOR NO_COLOR"),
@@ -162,9 +80,8 @@ const ROWS: &[Row] = &[
              --json --long --parseable --all --dry-run --force --legacy-peer-deps --no-color --color --no-optional \
              --no-git-tag-version --version --help",
         ),
-        valued: Names(
-            "-w -C --workspace --prefix --loglevel --omit --include --depth --tag --audit-level --cache",
-        ),
+        valued: Names("--loglevel --omit --include --depth --tag --audit-level"),
+        places: Names("-w -C --workspace --prefix"),
         operands: Operands::OfSubcommand,
         queries: Names("view info show search ls list outdated explain why help"),
         closed: Names("init create innit exec x run run-script test t tst start stop restart"),
@@ -177,7 +94,8 @@ const ROWS: &[Row] = &[
             "-s -r -D -w --silent --recursive --offline --prefer-offline --frozen-lockfile --ignore-scripts \
              --if-present --prod --json --no-color --color --version --help",
         ),
-        valued: Names("-C -F --filter --loglevel --dir"),
+        valued: Names("--loglevel"),
+        places: Names("-C -F --filter --dir"),
         own: Names(
             "add audit bin cache config create dedupe deploy dlx exec fetch help i import info init install \
              install-test it licenses link list ll ln login logout ls outdated owner pack patch prune publish rb \
@@ -191,7 +109,7 @@ const ROWS: &[Row] = &[
         flags: Names(
             "-s --silent --offline --frozen-lockfile --immutable --ignore-scripts --json --version --help",
         ),
-        valued: Names("--cwd"),
+        places: Names("--cwd"),
         own: Names(
             "add audit bin cache config create dedupe dlx exec global help import info init install licenses link list \
              login logout node outdated owner pack patch publish remove run set team unlink up upgrade version why \
@@ -207,19 +125,14 @@ const ROWS: &[Row] = &[
         ..NOTHING
     },
     Row {
-        programs: Names("uv poetry pdm hatch rye conda mamba micromamba bundle bundler"),
-        flags: Names(
-            "-q -v --quiet --verbose --offline --frozen --locked --no-sync --no-color --dev --all-extras --check \
-             --outdated --no-root --upgrade --version --help",
-        ),
+        programs: Names("uv"),
         valued: Names("--extra --group --upgrade-package"),
-        risky: Names("-p --python --with --env-file --package --directory"),
         with_operand: Names("-r --requirement"),
-        operands: Operands::OfSubcommand,
-        groups: Names("pip tool python self cache env"),
-        queries: Names("tree list show help"),
-        hands_over: &[(Names("run exec"), 2), (Names("tool"), 3)],
-        ..NOTHING
+        ..ENVIRONMENT_MANAGER
+    },
+    Row {
+        programs: Names("poetry pdm hatch rye conda mamba micromamba bundle bundler"),
+        ..ENVIRONMENT_MANAGER
     },
     Row {
         programs: Names("cargo"),
@@ -230,14 +143,14 @@ const ROWS: &[Row] = &[
              --check --list --timings --fix --version --help --document-private-items",
         ),
         valued: Names(
-            "-p -j -F -i -e -E --format-version --precise --package --exclude --bin --test --example --bench \
-             --features --jobs --profile --color --message-format --manifest-path --target-dir \
-             --depth --edges --invert --format",
+            "-p -j -F -e -E --format-version --precise --package --exclude --bin --test --example --bench \
+             --features --jobs --profile --color --message-format --depth --edges --format",
         ),
+        places: Names("--manifest-path"),
         operands: Operands::OfSubcommand,
         groups: Names("nextest"),
         queries: Names("test t bench run r search info tree help"),
-        after_dashes: Dashes::HandOver,
+        after_dashes: Dashes::OfCompiler(Names("test t bench run r nextest fmt")),
         ..NOTHING
     },
     Row {
@@ -248,8 +161,9 @@ const ROWS: &[Row] = &[
         ),
         valued: Names(
             "-run -count -coverprofile -covermode -coverpkg -timeout -bench -benchtime -tags -p -parallel -o -cpu \
-             -skip -shuffle -f -C -compat",
+             -skip -shuffle -f -compat",
         ),
+        places: Names("-C"),
         operands: Operands::OfSubcommand,
         groups: Names("mod work"),
         queries: Names("test build vet fmt list doc"),
@@ -261,11 +175,12 @@ const ROWS: &[Row] = &[
         flags: Names(
             "-v -vv -vvv -q -x -s -l -ra -rA -rs -rf --verbose --quiet --exitfirst --lf --last-failed --ff \
              --failed-first --nf --sw --stepwise --co --collect-only --no-header --no-summary --no-cov --showlocals \
-             --cov --markers --fixtures --strict-markers --version --help",
+             --markers --fixtures --strict-markers --version --help",
         ),
         valued: Names(
             "-k -m --maxfail --tb --durations --color --deselect --ignore --junitxml --junit-xml",
         ),
+        unclear: Names("--cov"),
         // Without the plugin that knows them, the next word would be a test.
         glued: Names(
             "--cov --cov-report --cov-fail-under --timeout --dist --numprocesses --log-cli-level --randomly-seed",
@@ -275,19 +190,35 @@ const ROWS: &[Row] = &[
         ..NOTHING
     },
     Row {
-        programs: Names("mocha ava"),
-        flags: Names("-b -w --bail --watch --verbose --no-color --color --version --help"),
+        programs: Names("mocha"),
+        flags: Names("-b -w --bail --watch --no-color --color --version --help"),
         valued: Names("-g --grep --timeout"),
         operands: Operands::Tests,
         ..NOTHING
     },
     Row {
-        programs: Names("jest vitest"),
+        programs: Names("ava"),
+        flags: Names("-w -v --watch --verbose --no-color --color --version --help"),
+        operands: Operands::Tests,
+        ..NOTHING
+    },
+    Row {
+        programs: Names("jest"),
         flags: Names(
-            "-b -w --runInBand --coverage --verbose --silent --bail --ci --watch --watchAll --no-coverage --run \
-             --passWithNoTests --updateSnapshot --listTests --no-color --color --version --help",
+            "--runInBand --coverage --verbose --silent --ci --watch --watchAll --no-coverage --passWithNoTests \
+             --updateSnapshot --listTests --no-color --color --version --help",
         ),
+        unclear: Names("-b --bail"),
+        valued: Names("-w -t --testNamePattern --maxWorkers --shard"),
+        operands: Operands::Tests,
+        ..NOTHING
+    },
+    Row {
+        programs: Names("vitest"),
+        flags: Names("-w --watch --run --passWithNoTests --no-color --version --help"),
+        unclear: Names("--coverage --silent --color"),
         valued: Names("-t --testNamePattern --maxWorkers --shard"),
+        glued: Names("--bail"),
         operands: Operands::Tests,
         ..NOTHING
     },
@@ -333,33 +264,48 @@ const ROWS: &[Row] = &[
     Row {
         programs: Names("cmake"),
         flags: Names(
-            "-N -v -j -L -LA -LH -LAH --build --verbose --clean-first --version --help --progress --parallel \
+            "-N -L -LA -LH -LAH --version --help \
              -DCMAKE_BUILD_TYPE=Debug -DCMAKE_BUILD_TYPE=Release -DCMAKE_BUILD_TYPE=RelWithDebInfo \
              -DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
         ),
-        // An operand is a folder with other rules, and a target may be an option or a setting of make.
-        valued: Names("-j -G --parallel --config -B"),
+        valued: Names("-G"),
+        places: Names("-B"),
+        // An operand is a folder with other rules.
+        risky: Names("-S --build --install"),
+        ..NOTHING
+    },
+    // A target may be an option or a setting of make.
+    Row {
+        programs: Names(CMAKE_BUILD),
+        flags: Names("-v --verbose --clean-first --progress"),
+        valued: Names("--config"),
+        counted: Names("-j --parallel"),
+        risky: Names("--build -t --target"),
         ..NOTHING
     },
     Row {
         programs: Names("ctest"),
         flags: Names(
-            "-V -VV -N -j --output-on-failure --verbose --extra-verbose --show-only --rerun-failed --version --help \
-             --progress --parallel",
+            "-V -VV -N --output-on-failure --verbose --extra-verbose --show-only --rerun-failed --version --help \
+             --progress",
         ),
-        valued: Names("-j -R -E -L -LE --parallel --test-dir --timeout --repeat"),
+        valued: Names("-R -E -L -LE --timeout --repeat"),
+        counted: Names("-j --parallel"),
+        places: Names("--test-dir"),
         ..NOTHING
     },
     Row {
         programs: Names("ninja"),
         flags: Names("-v -n --verbose --quiet --version --help"),
-        valued: Names("-j -k -C -l"),
+        valued: Names("-j -k -l"),
+        places: Names("-C"),
         ..NOTHING
     },
     Row {
         programs: Names("meson"),
         flags: Names("-v --verbose --quiet --version --help --list --no-rebuild"),
-        valued: Names("-j -C --suite --repeat --num-processes"),
+        valued: Names("-j --suite --repeat --num-processes"),
+        places: Names("-C"),
         operands: Operands::OfSubcommand,
         ..NOTHING
     },
@@ -368,13 +314,14 @@ const ROWS: &[Row] = &[
         flags: Names("--no-restore --no-build --nologo --version --help --list-tests"),
         valued: Names("-c -v -f -r --configuration --verbosity --framework --runtime --filter"),
         operands: Operands::Program,
-        after_dashes: Dashes::HandOver,
+        // For tests, it names assemblies to load.
+        after_dashes: Dashes::OfProgram(Names("run")),
         ..NOTHING
     },
     Row {
         programs: Names("apt apt-get apt-cache aptitude"),
         flags: Names(
-            "-q -qq -y -s -d -a -n -f -u -V --quiet --yes --assume-yes --assume-no --simulate --dry-run \
+            "-q -qq -y -s -d -f -u -V --quiet --yes --assume-yes --assume-no --simulate --dry-run \
              --download-only --installed --upgradable --upgradeable --all-versions --names-only --full \
              --no-install-recommends --show-upgraded --version --help",
         ),
@@ -422,7 +369,8 @@ const ROWS: &[Row] = &[
              --test-only --experimental-test-coverage --test-reporter=spec --test-reporter=tap --test-reporter=dot \
              --test-reporter=junit",
         ),
-        valued: Names("--max-old-space-size --test-name-pattern --test-concurrency --test-timeout"),
+        valued: Names("--test-name-pattern --test-concurrency --test-timeout"),
+        glued: Names("--max-old-space-size"),
         risky: Names("-r --require --import"),
         ..INTERPRETER
     },
@@ -438,14 +386,16 @@ const ROWS: &[Row] = &[
         flags: Names(
             "-a -v -q --all-files --show-diff-on-failure --verbose --quiet --version --help",
         ),
-        valued: Names("--files --hook-stage"),
+        valued: Names("--hook-stage"),
         operands: Operands::OfSubcommand,
         ..NOTHING
     },
     Row {
         programs: Names("turbo nx lerna"),
-        flags: Names("--parallel --all --dry-run --version --help"),
-        valued: Names("--filter --scope --projects --concurrency"),
+        flags: Names("--all --version --help"),
+        valued: Names("--concurrency"),
+        unclear: Names("--parallel --dry-run"),
+        places: Names("--filter --scope --projects"),
         operands: Operands::OfSubcommand,
         ..NOTHING
     },
@@ -466,12 +416,14 @@ const ROWS: &[Row] = &[
     Row {
         programs: Names("just task mage rake"),
         takes_values: true,
-        flags: Names(
-            "-l -n -q -v -s --list --dry-run --quiet --verbose --silent --summary --version --help",
-        ),
+        flags: Names("-n -q -v --dry-run --quiet --verbose --version --help"),
+        unclear: Names("-l -s --list --silent --summary"),
         ..NOTHING
     },
 ];
+
+/// How cmake is called to build, which has other options.
+pub const CMAKE_BUILD: &str = "cmake--build";
 
 /// What may be added to a call of a program. Nothing if no row says so, unless it is an interpreter.
 pub fn row(program: &str) -> &'static Row {
@@ -480,4 +432,26 @@ pub fn row(program: &str) -> &'static Row {
         true => &INTERPRETER,
         false => &NOTHING,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_takes_the_next_word_or_it_does_not() {
+        for row in ROWS.iter().chain([&SCRIPT]) {
+            let kinds =
+                [row.flags, row.valued, row.counted, row.unclear, row.places, row.with_operand];
+            let mut seen: Vec<&str> = Vec::new();
+            for option in kinds.iter().flat_map(|kind| kind.iter()) {
+                assert!(!seen.contains(&option), "{option}");
+                seen.push(option);
+            }
+            for option in row.glued.iter() {
+                let takes = [row.valued, row.counted, row.places, row.with_operand];
+                assert!(!takes.iter().any(|kind| kind.has(option)), "{option}");
+            }
+        }
+    }
 }

@@ -41,6 +41,11 @@ impl Judge<'_> {
                 }
             }
             Action::RunForeign { texts, span } => self.run_foreign(&texts, span),
+            // A word that a rule names for a program that can run anything may be gone then.
+            Action::ChangePatterns { span } if self.limits_runners() => {
+                self.opaque(span, "a pattern may then become no word, or another file's name")
+            }
+            Action::ChangePatterns { .. } => Ok(()),
             Action::RunLater => {
                 self.knowledge.runs_out_of_order = true;
                 Ok(())

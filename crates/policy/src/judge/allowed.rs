@@ -1,20 +1,23 @@
 //! Looks for a rule that allows a command.
 
-use super::{Judge, Ruling};
-use crate::additions::{self, Arguments};
+use super::Judge;
+use crate::additions::{self, Reach};
 use crate::call::span_of;
-use crate::denial::Why;
-use crate::identity;
-use crate::names::Names;
+use crate::denial::{Denial, Why};
+use crate::limit::{Fit, fit};
 use crate::paths::base_name;
 use crate::policy::Unresolved;
-use crate::programs;
-use crate::rule::{CommandName, Rule};
+use crate::rule::CommandName;
 use crate::script::Word;
 
 impl Judge<'_> {
-    /// Refuses a command that no rule allows, or none with all its arguments.
-    pub(super) fn allowed(&mut self, name: &CommandName, words: &[Word]) -> Ruling {
+    /// The rule that allows a command, by its place in the list, if it needs one. Refuses a command that no rule
+    /// allows, or none with all its arguments.
+    pub(super) fn allowed(
+        &mut self,
+        name: &CommandName,
+        words: &[Word],
+    ) -> Result<Option<usize>, Denial> {
         let allow = &self.policy.allow;
         let mut refused = None;
         let program = name.known().map(base_name).filter(|name| additions::matter_to(name));
@@ -24,28 +27,24 @@ impl Judge<'_> {
             let Some(words) = spellings.iter().find(|words| rule.allows(name, words)) else {
                 continue;
             };
-            let added = addition(rule, name, words);
-            let added = added.map(|word| (word, Why::Added { rule: rule.to_string() }));
-            let moved = || {
-                Some((
-                    self.moved_program(rule, name, words)?,
-                    Why::Moved { rule: rule.to_string() },
-                ))
+            let why = match fit(rule, name, words) {
+                Fit::Yes(reach) if self.is_within(reach) => {
+                    if !self.needed.contains(&at) {
+                        self.needed.push(at);
+                    }
+                    return Ok(Some(at));
+                }
+                Fit::Yes(_) => (span_of(words), Why::Moved { rule: rule.to_string() }),
+                Fit::Adds(word) => (word.span.clone(), Why::Added { rule: rule.to_string() }),
+                Fit::No => continue,
             };
-            if let Some((word, why)) = added.or_else(moved) {
-                refused.get_or_insert_with(|| self.deny(word.span.clone(), why));
-                continue;
-            }
-            if !self.needed.contains(&at) {
-                self.needed.push(at);
-            }
-            return Ok(());
+            refused.get_or_insert_with(|| self.deny(why.0, why.1));
         }
         if let Some(refused) = refused {
             return Err(refused);
         }
         if allow.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let span = span_of(words);
         match name.known().map(str::to_owned) {
@@ -53,61 +52,19 @@ impl Judge<'_> {
                 let allowed = allow.iter().map(ToString::to_string).collect();
                 Err(self.deny(span, Why::NotAllowed { name, allowed }))
             }
-            None if allow.iter().any(|rule| rule.is_everything()) => Ok(()),
-            None if self.policy.unresolved == Unresolved::Allow => Ok(()),
+            None if allow.iter().any(|rule| rule.is_everything()) => Ok(None),
+            None if self.policy.unresolved == Unresolved::Allow => Ok(None),
             None => Err(self.deny(span, Why::Unresolved { what: "its name" })),
         }
     }
-}
 
-impl Judge<'_> {
-    /// The program of an interpreter that a rule names by a relative path, if it is another file than the rule means:
-    /// one that is not where the rules begin.
-    fn moved_program<'a>(
-        &self,
-        rule: &Rule,
-        name: &CommandName,
-        words: &'a [Word],
-    ) -> Option<&'a Word> {
-        const PROGRAMS: Names =
-            Names("cjs class exs groovy jar java jl js kts lua mjs php pl ps1 py rb sh tcl ts");
-        let program = name.known().map(base_name)?;
-        if !additions::matter_to(program) || rule.whole_program().is_some() {
-            return None;
+    /// Whether the command runs where a rule with this reach holds, or the keeper will see whether it does.
+    fn is_within(&self, reach: Reach) -> bool {
+        let directories = &self.knowledge.directories;
+        match reach {
+            Reach::Anywhere => true,
+            Reach::Here => directories.are_where_rules_begin(),
+            Reach::Below => directories.are_below_where_rules_begin().unwrap_or(self.held),
         }
-        let is_relative = |word: &Word| word.text().is_some_and(|it| !it.starts_with(['/', '-']));
-        let has_ending = |word: &Word| {
-            let text = word.text().unwrap_or_default();
-            text.rsplit_once('.').is_some_and(|(_, end)| PROGRAMS.has(end))
-        };
-        let file = words[1..].iter().find(|word| is_relative(word) && has_ending(word));
-        let file = file.or_else(|| interpreted(words).filter(|word| is_relative(word)))?;
-        (!self.knowledge.directories.are_where_rules_begin()).then_some(file)
     }
-}
-
-/// The file that an interpreter among these words runs, if it is given one.
-fn interpreted(words: &[Word]) -> Option<&Word> {
-    let interpreter = |word: &Word| {
-        let text = word.text()?;
-        let name = identity::program(base_name(&text)).to_owned();
-        (programs::is_interpreter(&name) && !programs::is_shell(&name)).then_some(name)
-    };
-    let (at, name) =
-        words.iter().enumerate().find_map(|(at, word)| Some((at, interpreter(word)?)))?;
-    let rest = words.get(at + 1..)?;
-    let is_inline = |word: &Word| {
-        word.text().is_some_and(|it| it == "-m" || programs::is_inline_option(&name, &it))
-    };
-    let is_option = |word: &Word| word.text().is_some_and(|it| it.starts_with('-'));
-    let at = rest.iter().position(|word| !is_option(word))?;
-    (!rest[..at].iter().any(is_inline)).then(|| &rest[at])
-}
-
-/// The first argument that may change what a program runs, and that the rule does not name.
-fn addition<'a>(rule: &Rule, name: &CommandName, words: &'a [Word]) -> Option<&'a Word> {
-    let program = name.known().map(base_name).filter(|name| additions::matter_to(name))?;
-    let named = rule.whole_program().is_none().then(|| rule.named(name, words)).flatten()?;
-    let (words, named, open) = (&words[1..], &*named, rule.is_open());
-    additions::refused(program, Arguments { words, named, open })
 }

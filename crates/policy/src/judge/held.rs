@@ -2,11 +2,12 @@
 //! execute with arguments that the keeper of the run sees, and the arguments with which allowed programs may run.
 
 use super::Judge;
+use crate::additions;
 use crate::call::Call;
 use crate::identity;
-use crate::lock::{LockedArguments, LockedWord};
+use crate::lock::{LockedArguments, LockedCall, LockedLimit, LockedWord};
 use crate::names::Names;
-use crate::paths::ProgramPaths;
+use crate::paths::{ProgramPaths, base_name};
 use crate::programs;
 use crate::rule::{CommandName, Rule};
 use crate::script::Word;
@@ -57,13 +58,19 @@ impl Judge<'_> {
         &self,
         name: &CommandName,
         call: &Call<'_>,
-    ) -> Option<LockedArguments> {
+        rule: Option<usize>,
+    ) -> Option<LockedCall> {
         let bare = &call.words[..1];
         let whole = |rule: &Rule| rule.whole_program().is_some() && rule.allows(name, bare);
         if self.policy.allow.is_empty() || self.policy.allow.iter().any(whole) {
             return None;
         }
-        Some(call.arguments().iter().map(locked).collect())
+        let is_limit = name.known().is_some_and(|name| additions::matter_to(base_name(name)));
+        let limit = rule.filter(|_| is_limit).map(|at| LockedLimit {
+            rule: self.policy.allow[at].to_string(),
+            directory: self.knowledge.directories.rules_begin().to_owned(),
+        });
+        Some(LockedCall { words: call.arguments().iter().map(locked).collect(), limit })
     }
 
     /// Does something with what a program runs.
@@ -87,8 +94,14 @@ fn is_about_executed(rule: &Rule) -> bool {
 
 /// A word of a command as the lock takes it.
 fn locked(word: &Word) -> LockedWord {
+    let beginning = Some(word.beginning()).filter(|it| !it.is_empty() && !word.starts_with_tilde());
+    let is_pattern = word.is_pattern() && word.text().is_some();
     match (word.literal(), word.is_single(), word.is_operand()) {
         (Some(text), ..) => LockedWord::Known(text.into()),
+        (None, true, _) if beginning.is_some() => LockedWord::Begins(beginning.unwrap_or_default()),
+        (None, false, _) if is_pattern && beginning.is_some() => {
+            LockedWord::AllBegin(beginning.unwrap_or_default())
+        }
         (None, true, true) => LockedWord::Operand,
         (None, true, false) => LockedWord::Any,
         (None, false, true) => LockedWord::Operands,

@@ -37,7 +37,7 @@ impl Judge<'_> {
     }
 
     /// Whether rules allow a program that runs what it is told, but only with certain arguments.
-    fn limits_runners(&self) -> bool {
+    pub(super) fn limits_runners(&self) -> bool {
         let limits = |rule: &Rule| match rule.program() {
             None => true,
             Some(_) if rule.whole_program().is_some() => false,

@@ -3,7 +3,7 @@
 //! Git runs its own commands, and also what settings name: pagers, editors, helpers. With `core.pager = git push`, a
 //! rule that allows `git log` would allow `git push` as well if git might run all of itself.
 
-use super::{LockedArguments, LockedWord};
+use super::{LockedArguments, LockedCall, LockedWord};
 use crate::names::Names;
 use crate::script::Word;
 use crate::subcommands::{after_global_options, is_git_alias};
@@ -74,11 +74,11 @@ pub struct Own {
 }
 
 /// What git needs of itself for calls with these arguments. `None` means everything.
-pub fn own(calls: &[LockedArguments]) -> Option<Own> {
+pub fn own(calls: &[LockedCall]) -> Option<Own> {
     let mut commands: Vec<_> = FOR_ALL.split(',').map(|text| arguments(text.trim())).collect();
     let mut subs = Vec::new();
     for call in calls {
-        let words: Vec<_> = call.iter().map_while(known).collect();
+        let words: Vec<_> = call.words.iter().map_while(known).collect();
         let rest = after_global_options("git", &words).unwrap_or_default();
         let Some(sub) = rest.first().and_then(Word::literal) else { continue };
         if SCRIPTS.has(&sub) || is_git_alias(&words) {

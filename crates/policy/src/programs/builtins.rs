@@ -44,9 +44,17 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
             only(actions, words, "completions run commands", |text| text == "-p" || text == "-r")
         }
         "fc" if !lists => actions.opaque(call.span(), "it runs commands again"),
-        "shopt" => only(actions, words, "it changes how commands are read", |text| {
-            ["-s", "-u", "-q", "-p"].contains(&text) || shells::is_setting(text)
-        }),
+        "shopt" => {
+            only(actions, words, "it changes how commands are read", |text| {
+                ["-s", "-u", "-q", "-p"].contains(&text) || shells::is_setting(text)
+            });
+            let has = |is: &dyn Fn(&str) -> bool| {
+                words.iter().any(|word| word.text().is_some_and(|it| is(&it)))
+            };
+            if has(&|text| text == "-s") && has(&shells::changes_patterns) {
+                actions.push(Action::ChangePatterns { span: call.span() });
+            }
+        }
         _ => variables::inspect(actions, name, call),
     }
 }

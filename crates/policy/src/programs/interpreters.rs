@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::action::{Action, Actions};
+use crate::additions::is_information;
 use crate::call::{Call, Input};
 use crate::identity;
 use crate::names::Names;
@@ -86,7 +87,7 @@ pub fn runs_anything(name: &str) -> bool {
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let Some(options) = interpreter(name) else { return };
     let words = call.arguments();
-    if words.first().is_some_and(|first| Names("-V -v --version --help -h").has(&text(first))) {
+    if words.first().is_some_and(|first| is_information(identity::program(name), &text(first))) {
         return;
     }
     let module = module(name, words);
@@ -103,6 +104,10 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         return;
     }
     if let Some(module) = module {
+        if runs_made_python(actions, &module) {
+            let what = "it runs the python in the folder, which the command made; run it in a call of its own";
+            return actions.opaque(call.span(), what);
+        }
         if let Some(package) = package(&module) {
             actions.push(Action::Open(package));
         }
@@ -168,6 +173,21 @@ fn module(name: &str, words: &[Word]) -> Option<Vec<Word>> {
     let first = glued(at).filter(|glued| !glued.is_empty());
     let first = first.map(|glued| Word::known(glued, words[at].span.clone()));
     Some(first.into_iter().chain(words[at + 1..].iter().cloned()).collect())
+}
+
+/// Whether it is `venv` for a folder in which the command may have put a program of that name.
+fn runs_made_python(actions: &Actions<'_>, module: &[Word]) -> bool {
+    let known = actions.knowledge;
+    let is_made = |folder: &Word| {
+        let python = |name: &str| format!("{}/bin/{name}", text(folder).trim_end_matches('/'));
+        let is_made = |path: String| {
+            path.split('/').any(|part| known.has_written(part))
+                || known.is_link(&Word::known(path, folder.span.clone()))
+        };
+        ["python", "python3"].map(python).into_iter().any(is_made)
+    };
+    let is_venv = module.first().is_some_and(|name| text(name) == "venv");
+    is_venv && module[1..].iter().any(is_made)
 }
 
 /// The same with the package that a module is a part of: `pip install x` for `pip.__main__ install x`.

@@ -26,9 +26,12 @@ const OPTIONS: Names = Names(
 
 /// Names for `shopt` that do not change how a text is read.
 const SETTINGS: Names = Names(
-    "autocd cdspell checkjobs checkwinsize dotglob failglob globasciiranges globstar huponexit \
-     inherit_errexit lastpipe nocaseglob nocasematch nullglob",
+    "autocd cdspell checkjobs checkwinsize dotglob failglob globasciiranges globstar huponexit inherit_errexit \
+     lastpipe nocaseglob nocasematch nullglob",
 );
+
+/// Those after which a pattern may become other words than file names with its beginning, or none at all.
+const PATTERN_SETTINGS: Names = Names("failglob nocaseglob nullglob");
 
 const LONG: Names = Names("--login --noediting --noprofile --norc --restricted --verbose");
 
@@ -49,6 +52,11 @@ pub fn are_letters(letters: &str) -> bool {
 /// Whether `shopt` with this name is harmless.
 pub fn is_setting(name: &str) -> bool {
     SETTINGS.has(name)
+}
+
+/// Whether `shopt` with this name changes which words become of a pattern.
+pub fn changes_patterns(name: &str) -> bool {
+    PATTERN_SETTINGS.has(name)
 }
 
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
@@ -86,6 +94,9 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
                     let known = if letter == 'o' { is_option(&named) } else { is_setting(&named) };
                     if !known {
                         return actions.opaque(word.span.clone(), "an unknown option");
+                    }
+                    if letter == 'O' && changes_patterns(&named) {
+                        actions.push(Action::ChangePatterns { span: word.span.clone() });
                     }
                     if named == "allexport" {
                         actions.push(Action::ExportAll);

@@ -1,0 +1,119 @@
+//! Where a rule holds for a program that can run anything.
+//!
+//! A rule such as `make test` means the makefile of the project, or one of a folder in it. A rule that names a file or
+//! a module means that one, and in another folder the same words name another.
+
+use super::row::{Kind, Operands};
+use super::table::row;
+use super::{Arguments, CHECKS, is_information, matter_to};
+use crate::identity;
+use crate::names::Names;
+use crate::programs;
+
+/// The directories in which a rule holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    Anywhere,
+    /// The one where the rules begin.
+    Here,
+    /// That one, and those below it.
+    Below,
+}
+
+/// Modules of Python that run the code of the directory in any case. Others may import it by accident.
+const TOOLS: Names = Names("pytest unittest pip build tox nox");
+
+/// Programs whose operand is a file or class in the directory.
+const CLASSES: Names = Names("java jshell kotlin scala groovy dart expect gdb lldb unittest");
+
+/// Where a call holds that a rule allows.
+pub fn reach(program: &str, given: Arguments<'_, '_>) -> Reach {
+    let program = identity::program(program);
+    let named = || (0..given.words.len()).filter(|at| given.names(*at));
+    let text = |at: usize| given.text(at).unwrap_or_default();
+    let inner = named().find(|at| matter_to(&text(*at)));
+    let is_interpreter = programs::is_interpreter(program);
+    let is_here = match () {
+        () if named().all(|at| is_information(program, &text(at))) && named().next().is_some() => {
+            false
+        }
+        () if is_interpreter => {
+            let runs_module = |at: usize| {
+                let (_, name) =
+                    programs::in_letters(program, &text(at)).filter(|it| it.0 == 'm')?;
+                Some(if name.is_empty() {
+                    (text(at + 1).into_owned(), at + 2)
+                } else {
+                    (name, at + 1)
+                })
+            };
+            match named().find_map(runs_module) {
+                Some((module, after)) if TOOLS.has(&module) => {
+                    let all_before = named()
+                        .take_while(|at| *at < after)
+                        .all(|at| text(at).starts_with('-') || text(at) == module);
+                    return if all_before {
+                        reach(&module, given.after(after))
+                    } else {
+                        Reach::Here
+                    };
+                }
+                Some(_) => true,
+                None => !named().all(|at| CHECKS.has(&text(at)) && text(at) == "--test"),
+            }
+        }
+        () => {
+            let inner_at = inner.unwrap_or(given.words.len());
+            named().take_while(|at| *at < inner_at).any(|at| !is_plain(program, given, at))
+        }
+    };
+    match inner {
+        _ if is_here => Reach::Here,
+        Some(at) if !is_interpreter => reach(&text(at), given.after(at + 1)),
+        _ => Reach::Below,
+    }
+}
+
+/// The directories and files that a call names besides the rule, and from which the program works.
+pub fn added_places(program: &str, given: Arguments<'_, '_>) -> Vec<String> {
+    let row = row(identity::program(program));
+    let text = |at: usize| given.text(at).unwrap_or_default().into_owned();
+    let unnamed = (0..given.words.len()).filter(|at| !given.names(*at));
+    let place = |at: usize| {
+        let word = text(at);
+        match row.option(&word) {
+            Kind::Place => Some(text(at + 1)),
+            Kind::PlaceIn => word.split_once('=').map(|(_, value)| value.to_owned()),
+            _ if row.operands == Operands::Tests => Some(word).filter(|it| !it.starts_with('-')),
+            _ => None,
+        }
+    };
+    unnamed.filter_map(place).collect()
+}
+
+/// Whether a word of the rule means the same in every directory, or what the directory makes of it: a sub-command, a
+/// goal, an option without a value.
+fn is_plain(program: &str, given: Arguments<'_, '_>, at: usize) -> bool {
+    const ANY_PACKAGE: Names = Names(". ./... //...");
+    let row = row(program);
+    let text = given.text(at).unwrap_or_default();
+    let next = given.text(at + 1).filter(|_| given.names(at + 1));
+    let has_value = next.is_some_and(|next| !next.starts_with('-'));
+    match text.strip_prefix('-') {
+        Some(_) if matches!(row.option(&text), Kind::Flag) && !text.contains('=') => true,
+        // Its letters may be a value.
+        Some(letters) if !text.starts_with("--") && letters.chars().count() > 1 => false,
+        Some(_) => !has_value && !text.contains('='),
+        None if CLASSES.has(program) => false,
+        None if matches!(row.operands, Operands::Tests | Operands::TestNames) => false,
+        None => ANY_PACKAGE.has(&text) || !is_file(&text),
+    }
+}
+
+/// Whether it may be the path of a file, or a module.
+fn is_file(text: &str) -> bool {
+    let ends_like_file = text.rsplit_once('.').is_some_and(|(_, end)| {
+        end.starts_with(|first: char| first.is_alphabetic() || first == '*')
+    });
+    text.starts_with('.') || text.contains('/') && !text.starts_with('/') || ends_like_file
+}

@@ -1,0 +1,75 @@
+//! A rule that limits a program which can run anything, such as `make test`.
+//!
+//! The judge reads with it what a command says, and the keeper what a process really executes: the same code, so that
+//! neither takes what the other refuses.
+
+use crate::additions::{self, Arguments, Reach};
+use crate::paths::base_name;
+use crate::rule::{CommandName, Rule, RuleError};
+use crate::script::Word;
+
+/// What a rule says about a call of the program that it is about.
+pub enum Fit<'a> {
+    /// It does not allow these arguments.
+    No,
+    /// It allows the call but for this argument.
+    Adds(&'a Word),
+    Yes(Reach),
+}
+
+/// How a rule fits a call. `words` may be reordered as additions may be.
+pub fn fit<'a>(rule: &Rule, name: &CommandName, words: &'a [Word]) -> Fit<'a> {
+    let Some(program) = name.known().map(base_name) else { return Fit::No };
+    if !rule.allows_arguments(name, words) {
+        return Fit::No;
+    }
+    if !additions::matter_to(program) || rule.whole_program().is_some() {
+        return Fit::Yes(Reach::Anywhere);
+    }
+    // A regular expression sees all words.
+    let by_rule = rule.named(name, words);
+    let all = vec![true; words.len() - 1];
+    let given = Arguments {
+        words: &words[1..],
+        named: by_rule.as_deref().unwrap_or(&all),
+        open: rule.is_open(),
+    };
+    let added = by_rule.is_some().then(|| additions::refused(program, given)).flatten();
+    added.map_or_else(|| Fit::Yes(additions::reach(program, given)), Fit::Adds)
+}
+
+/// Such a rule, for a program by the name that a command has for it.
+pub struct Limit {
+    rule: Rule,
+    program: String,
+}
+
+/// Where a call holds, and which directories and files it adds.
+pub struct Place {
+    pub reach: Reach,
+    pub added: Vec<String>,
+}
+
+impl Limit {
+    pub fn new(rule: &str, program: &str) -> Result<Self, RuleError> {
+        Ok(Self { rule: Rule::new(rule)?, program: program.to_owned() })
+    }
+
+    /// Where the rule allows the program with these arguments, if it does.
+    pub fn place(&self, arguments: &[&str]) -> Option<Place> {
+        let texts = std::iter::once(self.program.as_str()).chain(arguments.iter().copied());
+        let words: Vec<_> = texts.map(|text| Word::known(text, 0..0)).collect();
+        let name = CommandName::of(&words);
+        let program = base_name(&self.program);
+        let other = additions::options_last(program, &words);
+        [Some(&words), other.as_ref()].into_iter().flatten().find_map(|words| {
+            let Fit::Yes(reach) = fit(&self.rule, &name, words) else { return None };
+            let named = self.rule.named(&name, words);
+            let added = named.map(|named| {
+                let given = Arguments { words: &words[1..], named: &named, open: false };
+                additions::added_places(program, given)
+            });
+            Some(Place { reach, added: added.unwrap_or_default() })
+        })
+    }
+}
