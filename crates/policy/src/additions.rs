@@ -29,15 +29,6 @@ pub use reach::{Reach, added_places, reach};
 use row::{Kind, is_number};
 use table::row;
 
-/// Options with which an interpreter prints something about itself and ends, tried with a program on its input. Others
-/// take the option for an argument, or only say more, and run what they read.
-const INFORMATION: &[(&str, Names)] = &[
-    ("python", Names("-h -V --help --version")),
-    ("node ruby perl irb", Names("-h -v --help --version")),
-    ("perl", Names("-V")),
-    ("jshell", Names("-h --help --version")),
-];
-
 /// Options with which interpreters run files of the project as tests, or none of them.
 const CHECKS: Names = Names("--check --test");
 
@@ -52,12 +43,6 @@ pub fn matter_to(program: &str) -> bool {
     let program = identity::program(program);
     (programs::is_interpreter(program) || lock::runs_anything(program))
         && !programs::is_shell(program)
-}
-
-/// Whether this makes an interpreter print something about itself and end.
-pub fn is_information(program: &str, option: &str) -> bool {
-    let all = INFORMATION.iter().filter(|(programs, _)| Names(programs).has(program));
-    all.into_iter().any(|(_, options)| options.has(option))
 }
 
 /// The same command with its harmless options after its operands, as rules are written: `mvn test -q` for `mvn -q
@@ -139,7 +124,7 @@ pub fn refused<'a>(program: &str, given: Arguments<'a, '_>) -> Option<&'a Word> 
 
 fn refused_by_interpreter<'a>(program: &str, given: Arguments<'a, '_>) -> Option<&'a Word> {
     let mut named = (0..given.words.len()).filter(|at| given.names(*at)).peekable();
-    let informs = |at| given.text(at).is_some_and(|it| is_information(program, &it));
+    let informs = |at| given.text(at).is_some_and(|it| programs::is_information(program, &it));
     // `ruby --version x.rb` would run the file.
     if named.peek().is_some() && named.all(informs) {
         return given.first_unnamed();

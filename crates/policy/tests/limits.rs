@@ -1,4 +1,4 @@
-//! What a rule for one use of a program that can run anything does not extend to: other goals, files, folders, variables.
+//! What a rule for one use of a program that can run anything does not extend to: other goals, files, folders.
 
 #![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
 

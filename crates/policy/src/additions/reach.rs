@@ -5,7 +5,7 @@
 
 use super::row::{Kind, Operands};
 use super::table::row;
-use super::{Arguments, CHECKS, is_information, matter_to};
+use super::{Arguments, CHECKS, matter_to};
 use crate::identity;
 use crate::names::Names;
 use crate::programs;
@@ -34,7 +34,9 @@ pub fn reach(program: &str, given: Arguments<'_, '_>) -> Reach {
     let inner = named().find(|at| matter_to(&text(*at)));
     let is_interpreter = programs::is_interpreter(program);
     let is_here = match () {
-        () if named().all(|at| is_information(program, &text(at))) && named().next().is_some() => {
+        () if named().all(|at| programs::is_information(program, &text(at)))
+            && named().next().is_some() =>
+        {
             false
         }
         () if is_interpreter => {

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use crate::action::{Action, Actions};
-use crate::additions::is_information;
 use crate::call::{Call, Input};
 use crate::identity;
 use crate::names::Names;
@@ -32,6 +31,15 @@ const VALUED: Names = Names("-W -X -Q -r -I -E --require --import");
 /// Other programs that run commands from somewhere the policy does not look, such as a file.
 const RUNNERS: Names =
     Names("sh bash dash zsh fish ksh source . sudo make npx docker ssh gdb vim vi emacs ed screen");
+
+/// Options with which an interpreter prints something about itself and ends, tried with a program on its input. Others
+/// take the option for an argument, or only say more, and run what they read.
+const INFORMATION: &[(&str, Names)] = &[
+    ("python", Names("-h -V --help --version")),
+    ("node ruby perl irb", Names("-h -v --help --version")),
+    ("perl", Names("-V")),
+    ("jshell", Names("-h --help --version")),
+];
 
 /// Modules of Python that run what they read.
 const DEBUGGERS: Names = Names("pdb ipdb pudb code asyncio");
@@ -77,6 +85,12 @@ pub fn in_letters(program: &str, option: &str) -> Option<(char, String)> {
     let at = letters.find(|letter| !flags.contains(letter))?;
     let letter = letters[at..].chars().next().filter(|letter| wanted.contains(*letter))?;
     Some((letter, letters[at + letter.len_utf8()..].to_owned()))
+}
+
+/// Whether this makes an interpreter print something about itself and end.
+pub fn is_information(program: &str, option: &str) -> bool {
+    let all = INFORMATION.iter().filter(|(programs, _)| Names(programs).has(program));
+    all.into_iter().any(|(_, options)| options.has(option))
 }
 
 /// Whether a rule that allows the program allows everything.

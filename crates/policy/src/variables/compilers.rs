@@ -8,8 +8,8 @@ const WITH_VALUE: Names =
 
 /// What `-C` may set.
 const CODEGEN: Names = Names(
-    "codegen-units debug-assertions debuginfo embed-bitcode force-frame-pointers instrument-coverage link-dead-code lto \
-     opt-level overflow-checks panic relocation-model split-debuginfo strip target-cpu target-feature",
+    "codegen-units debug-assertions debuginfo embed-bitcode force-frame-pointers instrument-coverage link-dead-code \
+     lto opt-level overflow-checks panic relocation-model split-debuginfo strip target-cpu target-feature",
 );
 
 /// Options for the go command.
