@@ -67,6 +67,7 @@ const ROWS: &[Row] = &[
         counted: Names("-j --jobs -l --load-average"),
         glued: Names("--output-sync -Onone -Oline -Otarget -Orecurse"),
         places: Names("-C --directory"),
+        risky: Names("-f --file --makefile"),
         letters: true,
         takes_values: true,
         values: Names("V VERBOSE QUIET DEBUG CI COLOR NO_COLOR"),
