@@ -360,8 +360,8 @@ impl LockedRun {
         let decided = decided.and_then(|standing| {
             let rises = standing == Standing::Free && caller.standing != Standing::Free;
             if rises && rules.limits_arguments_of(&target) {
-                let allow =
-                    |name: &str, value: &str| rules.allow_setting(name, value, &target.directory);
+                let directory = target.directory();
+                let allow = |name: &str, value: &str| rules.allow_setting(name, value, &directory);
                 self.check_environment(question, allow)?;
             } else if rules.holds(&caller.standing) && is_run_by_shell(&target) {
                 let allow = |name: &str, value: &str| {

@@ -25,9 +25,10 @@ fn fits(call: &AllowedCall, program: &AllowedProgram, target: &Target, given: &[
     let Some(counts) = counts(&call.words, given) else { return false };
     let Some(limit) = &call.limit else { return true };
     let Ok(rule) = mcpz_policy::Limit::new(&limit.rule, &program.name) else { return false };
+    let directory = target.directory();
     let is_allowed = |words: &[&str]| {
         let place = rule.place(words);
-        place.is_some_and(|place| is_within(&place, limit, &target.directory))
+        place.is_some_and(|place| is_within(&place, limit, &directory))
     };
     let given: Result<Vec<_>, _> = given.iter().map(|word| std::str::from_utf8(word)).collect();
     let Ok(given) = given else { return false };

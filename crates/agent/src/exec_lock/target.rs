@@ -39,8 +39,8 @@ pub struct Target {
     pub path: PathBuf,
     /// Where it is, through all links.
     pub real_path: PathBuf,
-    /// Where the process is that named it.
-    pub directory: PathBuf,
+    /// The link in `/proc` to the directory from which it was named.
+    directory: PathBuf,
     /// Where the links lead that the path is, one after the other.
     pub links: Vec<PathBuf>,
     pub changed: Changed,
@@ -133,7 +133,7 @@ impl Target {
         let mut target = Self {
             path,
             real_path,
-            directory: std::fs::read_link(format!("/proc/{process}/cwd")).unwrap_or_default(),
+            directory: PathBuf::from(format!("/proc/{process}/cwd")),
             links,
             changed: Changed::from(&found),
             id: FileId::from(&found),
@@ -183,8 +183,7 @@ impl Target {
         let path = PathBuf::from(OsStr::from_bytes(path));
         let mut target = Self::of(std::process::id() as i32, path, file, true, 0)?;
         if let Some(directory) = directory {
-            target.directory =
-                std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))?;
+            target.directory = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
         }
         // The kernel will look it up from the directory, and we have looked it up from our own.
         match target.has_moving_part() {
@@ -229,6 +228,11 @@ impl Target {
     /// The file that `/proc/PID/exe` will lead to.
     pub fn executable(&self) -> FileId {
         self.interpreter.as_ref().map_or(self.id, |interpreter| interpreter.id)
+    }
+
+    /// The directory of the process that named it, for as long as that waits. Empty if it is not known.
+    pub fn directory(&self) -> PathBuf {
+        std::fs::read_link(&self.directory).unwrap_or_default()
     }
 
     /// Its base name, as the process named it.
