@@ -63,10 +63,19 @@ fn is_within(place: &mcpz_policy::Place, limit: &CallLimit, directory: &Path) ->
     is_there
         && place.added.iter().all(|added| {
             last.push(added);
-            [&last, &directory.join(added)]
-                .iter()
-                .all(|path| fs::canonicalize(path).map_or(true, |real| is_below(&real)))
+            [&last, &directory.join(added)].iter().all(|path| is_inside(path, &is_below))
         })
+}
+
+/// Whether a path leads inside, or nowhere yet but to a new name inside.
+fn is_inside(path: &Path, is_below: &impl Fn(&Path) -> bool) -> bool {
+    match fs::canonicalize(path) {
+        Ok(real) => is_below(&real),
+        Err(_) => {
+            let is_new = fs::symlink_metadata(path).is_err() && path.file_name().is_some();
+            is_new && path.parent().is_some_and(|folder| is_inside(folder, is_below))
+        }
+    }
 }
 
 /// How many of the given words each of the expected ones stands for. `None` if they do not fit.
@@ -124,6 +133,19 @@ mod tests {
 
     fn bytes(words: &[&str]) -> Vec<Vec<u8>> {
         words.iter().map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    #[test]
+    fn a_path_leads_inside_or_to_a_new_name_there() {
+        let [inside, outside] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let real = fs::canonicalize(inside.path()).unwrap();
+        let leads = |path: &str| is_inside(&real.join(path), &|it| it.starts_with(&real));
+        std::os::unix::fs::symlink(outside.path(), real.join("out")).unwrap();
+        std::os::unix::fs::symlink("nowhere", real.join("dangling")).unwrap();
+        assert!(leads(".") && leads("new") && leads("new/newer"));
+        for path in ["out", "out/new", "dangling", "..", "new/../../x", "/etc"] {
+            assert!(!leads(path), "{path}");
+        }
     }
 
     #[test]
