@@ -9,12 +9,13 @@ use support::{all_allowed, all_denied, allow};
 
 #[test]
 fn a_number_belongs_to_an_option_that_takes_one() {
-    let policy =
-        allow("make test,cmake --build build,ctest,pytest tests,jest test,mocha test,cmake .");
+    let policy = allow(
+        "make test,make 3d,cmake --build build,ctest,pytest tests,jest test,mocha test,cmake .",
+    );
     all_allowed(
         &policy,
         &[
-            "make test -j 4 -l 2 -Oline",
+            "make test -j 4 -Oline",
             "cmake --build build --parallel 4",
             "ctest -j 4",
             "pytest tests --cov -q",
@@ -24,6 +25,9 @@ fn a_number_belongs_to_an_option_that_takes_one() {
         &policy,
         &[
             "make test -O 4",
+            "make test -l 2",
+            "make -l 3d",
+            "make -C=sub test",
             "make test --output-sync 4",
             "make -O 4 test",
             "make test -kj 4",
@@ -32,6 +36,16 @@ fn a_number_belongs_to_an_option_that_takes_one() {
             "jest -w test",
             "mocha --verbose test",
         ],
+    );
+}
+
+#[test]
+fn operands_may_follow_only_where_the_rule_names_none() {
+    let policy = allow("go test ./a,go vet,cargo test adds,npm view react,pip list");
+    all_allowed(&policy, &["go test ./a -v", "go vet ./...", "cargo test adds -q", "pip list"]);
+    all_denied(
+        &policy,
+        &["go test ./a ./evil", "cargo test adds divides", "npm view react scripts"],
     );
 }
 

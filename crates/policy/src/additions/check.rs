@@ -313,10 +313,11 @@ impl<'a, 'b> Check<'a, 'b> {
             }
             Operands::TestNames => text.is_some_and(|text| row.knows(text) || is_test_name(text)),
             Operands::OfOptions => self.named_operands == 0,
-            Operands::OfSubcommand if row.queries.has(&self.first) => true,
             Operands::OfSubcommand => {
-                let group = row.groups.has(&self.first);
-                (1..=1 + usize::from(group)).contains(&self.named_operands)
+                let most = 1 + usize::from(row.groups.has(&self.first));
+                let is_query = row.queries.has(&self.first);
+                (is_query || self.named_operands > 0)
+                    && self.named_operands <= most
                     && !row.closed.has(&self.first)
             }
         }

@@ -63,7 +63,7 @@ pub struct Row {
     pub flags: Names,
     /// Options that always have a value, in the same word after `=` or in the next.
     pub valued: Names,
-    /// Options that may have a number, in the same word or in the next. Any other word is not theirs.
+    /// Options that may have a number of digits, in the same word or in the next. Any other word is not theirs.
     pub counted: Names,
     /// Options that may have a value, but in the same word only.
     pub glued: Names,
@@ -81,7 +81,7 @@ pub struct Row {
     pub known: Names,
     /// Sub-commands with a sub-command of their own.
     pub groups: Names,
-    /// Sub-commands whose operands are always harmless.
+    /// Sub-commands whose operands are harmless, unless the rule names some.
     pub queries: Names,
     /// Sub-commands whose operands never are.
     pub closed: Names,
@@ -126,6 +126,8 @@ impl Row {
     pub fn option(&self, text: &str) -> Kind {
         let (name, value) =
             text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        // `-C=sub` may mean `sub`, or the folder `=sub`.
+        let is_unsure = value.is_some() && !name.starts_with("--") && name.len() == 2;
         let end = text.char_indices().nth(2).map_or(text.len(), |(end, _)| end);
         let (letter, number) = text.split_at(end);
         // `-j4`
@@ -136,6 +138,7 @@ impl Row {
             [self.valued, self.counted, self.glued, self.places].iter().any(|it| it.has(name));
         match value {
             _ if self.flags.has(text) || is_counted || is_combined => Kind::Flag,
+            _ if is_unsure => Kind::Unknown,
             None if self.valued.has(name) => Kind::Valued,
             None if self.counted.has(name) => Kind::Counted,
             None if self.unclear.has(name) => Kind::Unclear,

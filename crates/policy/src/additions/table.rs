@@ -64,7 +64,8 @@ const ROWS: &[Row] = &[
             "-s -k -n -B -i -w -r -O --silent --quiet --keep-going --dry-run --just-print --always-make \
              --ignore-errors --print-directory --no-print-directory --output-sync --trace --version --help",
         ),
-        counted: Names("-j --jobs -l --load-average"),
+        // The next word is the value of `-l` if it begins with a digit or a point.
+        counted: Names("-j --jobs"),
         glued: Names("--output-sync -Onone -Oline -Otarget -Orecurse"),
         places: Names("-C --directory"),
         risky: Names("-f --file --makefile"),
