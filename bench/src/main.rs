@@ -4,7 +4,7 @@
 //! and a minimal server (minimal).
 //! Only the ratios mean anything; the machine's other work moves all of them.
 //!
-//!     mcpz-bench [--quick] [--scale | --tokens | --places LIST] [--write FOLDER] [MCPZ]
+//!     mcpz-bench [--quick] [--scale | --tokens | --places LIST | --owners LIST] [--write FOLDER] [MCPZ]
 
 mod bare;
 mod client;
@@ -17,6 +17,7 @@ mod http;
 mod judging;
 mod lock;
 mod minimal;
+mod owners;
 mod picture;
 mod places;
 mod processes;
@@ -54,7 +55,8 @@ struct Bench {
 fn main() {
     let own = std::env::current_exe().expect("a program has a path");
     let mut effort = Effort::FULL;
-    let (mut folder, mut scale, mut tokens, mut list) = (None, false, false, None);
+    let (mut folder, mut scale, mut tokens) = (None, false, false);
+    let (mut list, mut crowded) = (None, None);
     let mut program = own.with_file_name("mcpz");
     let mut arguments = std::env::args_os().skip(1);
     while let Some(argument) = arguments.next() {
@@ -67,6 +69,7 @@ fn main() {
             Some("--scale") => scale = true,
             Some("--tokens") => tokens = true,
             Some("--places") => list = Some(arguments.next().expect("a list of places")),
+            Some("--owners") => crowded = Some(arguments.next().expect("a list of places")),
             Some("--quick") => effort = Effort::QUICK,
             Some("--trial") => effort = Effort::TRIAL,
             Some("--write") => folder = Some(arguments.next().expect("a folder to write to")),
@@ -96,6 +99,12 @@ fn main() {
         show(places::HEAD);
         let lines = places::measure(&bench, Path::new(&list), |line| show(line));
         folder.inspect(|folder| publish::write_places(folder, &lines, &machine));
+        return;
+    }
+    if let Some(list) = crowded {
+        show(owners::HEAD);
+        let lines = owners::measure_all(&bench, Path::new(&list), |line| show(line));
+        folder.inspect(|folder| publish::write_owners(folder, &lines, &machine));
         return;
     }
     let rows = bench.measure();

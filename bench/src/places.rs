@@ -2,7 +2,8 @@
 //! place carries by itself.
 //!
 //! A list has a line for each place, with tabs: its name, the most that `true` may take in times of what it takes here,
-//! the configuration of a server whose commands run there, and a shell command that prints `$BYTES` bytes from there.
+//! the configuration of a server whose commands run there, a shell command that prints `$BYTES` bytes from there, and
+//! for how many clients at once places are made, if for more than one.
 
 use std::fmt;
 use std::fs;
@@ -47,26 +48,37 @@ pub fn measure(bench: &Bench, list: &Path, mut show: impl FnMut(&Line)) -> Vec<L
     let mut here = Client::start(bench.server());
     let mut lines = Vec::new();
     for entry in list.lines() {
-        let [name, most, config, bare] = entry.split('\t').collect::<Vec<_>>()[..] else {
-            panic!("`{entry}` has four columns");
-        };
-        let most = most.parse().expect("the most that `true` may take is a number");
-        let line = measure_place(bench, &mut here, (name, most), config, bare);
+        let line = measure_place(bench, &mut here, &Entry::read(entry));
         show(&line);
         lines.push(line);
     }
     lines
 }
 
-fn measure_place(
-    bench: &Bench,
-    here: &mut Client,
-    (name, most): (&str, f64),
-    config: &str,
-    bare: &str,
-) -> Line {
+/// A line of the list.
+pub struct Entry<'a> {
+    pub name: &'a str,
+    most: f64,
+    pub config: &'a str,
+    bare: &'a str,
+    pub owners: Option<usize>,
+}
+
+impl<'a> Entry<'a> {
+    pub fn read(line: &'a str) -> Self {
+        let columns: Vec<_> = line.split('\t').collect();
+        let [name, most, config, bare, owners @ ..] = &*columns else {
+            panic!("`{line}` has four columns");
+        };
+        let most = most.parse().expect("the most that `true` may take is a number");
+        let owners = owners.first().map(|owners| owners.parse().expect("the owners are a number"));
+        Self { name, most, config, bare, owners }
+    }
+}
+
+fn measure_place(bench: &Bench, here: &mut Client, entry: &Entry<'_>) -> Line {
     let mut server = bench.server();
-    server.args(["--timeout", "600", "--config", config]);
+    server.args(["--timeout", "600", "--config", entry.config]);
     let mut there = None;
     let first = timed(|| {
         let client = there.insert(Client::start(server));
@@ -82,14 +94,14 @@ fn measure_place(
     let (mut output, mut carried) = (Vec::new(), Vec::new());
     for _ in 0..bench.effort.takes {
         // What it takes to start, which the server did long before, does not count.
-        let start = timed(|| carry(bare, 1));
-        carried.push((timed(|| carry(bare, bytes)) - start).max(SHORTEST));
+        let start = timed(|| carry(entry.bare, 1));
+        carried.push((timed(|| carry(entry.bare, bytes)) - start).max(SHORTEST));
         output.push(timed(|| print(&mut there, bytes)));
     }
     let rate = |took: &[f64]| bytes as f64 / 1e6 / median(took);
     Line {
-        name: name.to_owned(),
-        most,
+        name: entry.name.to_owned(),
+        most: entry.most,
         first: first * 1e3,
         there: median(&took_there) * 1e6,
         here: median(&took_here) * 1e6,

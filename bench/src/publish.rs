@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::owners;
 use crate::picture;
 use crate::places;
 use crate::scale;
@@ -14,6 +15,7 @@ const RESULTS: [&str; 2] = ["<!-- results -->\n", "<!-- end of results -->\n"];
 const SCALE: [&str; 2] = ["<!-- scale -->\n", "<!-- end of scale -->\n"];
 const TOKENS: [&str; 2] = ["<!-- tokens -->\n", "<!-- end of tokens -->\n"];
 const PLACES: [&str; 2] = ["<!-- places -->\n", "<!-- end of places -->\n"];
+const OWNERS: [&str; 2] = ["<!-- owners -->\n", "<!-- end of owners -->\n"];
 
 /// Writes `results.svg`, and the table into `README.md`.
 pub fn write(folder: &Path, rows: &[Row], machine: &str) {
@@ -40,6 +42,12 @@ pub fn write_tokens(folder: &Path, lines: &[tokens::Line], machine: &str) {
 pub fn write_places(folder: &Path, lines: &[places::Line], machine: &str) {
     let table: String = lines.iter().map(|line| format!("{line}\n")).collect();
     put(folder, PLACES, &format!("{machine}:\n\n{}\n{table}", places::HEAD));
+}
+
+/// Writes the table of places that many have, each one of their own, into `README.md`.
+pub fn write_owners(folder: &Path, lines: &[owners::Line], machine: &str) {
+    let table: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    put(folder, OWNERS, &format!("{machine}:\n\n{}\n{table}", owners::HEAD));
 }
 
 fn put(folder: &Path, marks: [&str; 2], table: &str) {

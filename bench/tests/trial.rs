@@ -81,14 +81,27 @@ fn tokens_are_counted_shown_and_written_down_and_no_fact_is_lost() {
     }
 }
 
-#[test]
-fn places_are_measured_shown_and_written_down() {
+/// The table of a place that is made for three clients, too.
+fn table_of_places(table: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let [config, list] = ["config.toml", "list"].map(|name| folder.path().join(name));
     let place = "[shell_tool]\nplace = \"box\"\n[places.box]\nkind = \"process\"\n";
     std::fs::write(&config, place).unwrap();
-    let entry = format!("a process\t2\t{}\thead -c $BYTES /dev/zero\n", config.display());
+    let entry = format!("a process\t2\t{}\thead -c $BYTES /dev/zero\t3\n", config.display());
     std::fs::write(&list, entry).unwrap();
-    let table = trial(folder.path(), "places", &["--places", list.to_str().unwrap()]);
+    trial(folder.path(), table, &[&format!("--{table}"), list.to_str().unwrap()])
+}
+
+#[test]
+fn places_are_measured_shown_and_written_down() {
+    let table = table_of_places("places");
     assert!(table.contains("\n| a process "), "{table}");
+}
+
+#[test]
+fn places_that_each_client_has_are_measured_shown_and_written_down() {
+    let table = table_of_places("owners");
+    let row = table.lines().last().unwrap();
+    let cells: Vec<_> = row.split('|').map(str::trim).collect();
+    assert_eq!(cells[1..3], ["a process", "3"], "{table}");
 }
