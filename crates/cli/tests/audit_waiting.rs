@@ -13,15 +13,26 @@ use support::audit::{audit, edit, file, folder, records, settled, start, verify}
 use support::{Server, wait_until};
 use tempfile::TempDir;
 
+/// A lock, until it is dropped.
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing the file is not enough while another test starts a process: until that executes its program, it has
+        // this descriptor too, and the lock with it.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 /// Locks the trail of a server as one would that is stopped.
-fn lock(state: &TempDir) -> File {
+fn lock(state: &TempDir) -> Locked {
     let trail = File::open(file(state)).unwrap();
     wait_until("it is locked", || flock(&trail, FlockOperation::NonBlockingLockExclusive).ok());
-    trail
+    Locked(trail)
 }
 
 /// A server that has run `echo before`, and whose trail is locked by us.
-fn start_and_lock(config: &str) -> (Server, TempDir, File) {
+fn start_and_lock(config: &str) -> (Server, TempDir, Locked) {
     let state = support::state();
     let mut server = start(&state, config);
     server.run("echo before");
