@@ -304,6 +304,12 @@ fn honest_work_is_let_through() {
 }
 
 #[test]
+fn the_line_editor_of_read_has_keys_that_run_commands() {
+    all_denied(&deny("rm"), &["read -e line", "read -rep 'Name: ' line", "read -i x -e line"]);
+    all_allowed(&deny("rm"), &["read -rp 'Name: ' line", "read -r e"]);
+}
+
+#[test]
 fn descriptors_of_the_shell_itself_are_out_of_reach() {
     all_denied(
         &deny("rm"),

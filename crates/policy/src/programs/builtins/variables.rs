@@ -45,6 +45,9 @@ fn all(actions: &mut Actions<'_>, words: &[Word], syntax: &OptionSyntax, naming:
             Argument::Option { name, span, .. } if name == "C" => {
                 return actions.opaque(span, "its callback is a command");
             }
+            Argument::Option { name, span, .. } if name == "e" => {
+                return actions.opaque(span, "keys of its line editor run commands");
+            }
             Argument::Option { name, value: Some(word), .. }
                 if name == "u" && actions.knowledge.may_be_shells_descriptor(&word) =>
             {
