@@ -32,6 +32,10 @@ struct Need {
 
 const PAGERS: &str = "less more pager";
 
+const COMPILING: Names = Names(
+    "gcc cc clang as ld ld.bfd ld.gold ld.lld ld.mold mold lld collect2 cc1 cc1plus lto1 gcc-ar gcc-nm",
+);
+
 const NEEDS: &[Need] = &[
     Need {
         programs: Names("git"),
@@ -43,19 +47,26 @@ const NEEDS: &[Need] = &[
     },
     need("gh hub glab tig", "git ssh less more pager gpg"),
     Need {
-        programs: Names(
-            "gcc g++ cc c++ cpp gfortran gccgo gdc gnat clang clang++ c89 c99 c89-gcc c99-gcc",
-        ),
+        programs: Names("gcc g++ cc c++ cpp gfortran gccgo gdc gnat c89 c99 c89-gcc c99-gcc"),
         parts: &[
             "/usr/lib/gcc/*/*/*",
             "/usr/libexec/gcc/*/*/*",
             "/usr/local/lib/gcc/*/*/*",
             "/usr/local/libexec/gcc/*/*/*",
-            "/usr/lib/llvm-*/bin/*",
         ],
-        executes: Names(
-            "gcc cc clang as ld ld.bfd ld.gold ld.lld ld.mold mold lld collect2 cc1 cc1plus lto1 gcc-ar gcc-nm",
-        ),
+        executes: COMPILING,
+    },
+    Need {
+        programs: Names("clang clang++"),
+        // Others in the folder run code.
+        parts: &[
+            "/usr/lib/llvm-*/bin/clang",
+            "/usr/lib/llvm-*/bin/clang++",
+            "/usr/lib/llvm-*/bin/ld.lld",
+            "/usr/lib/llvm-*/bin/lld",
+            "/usr/lib/llvm-*/bin/llvm-objcopy",
+        ],
+        executes: COMPILING,
     },
     need(
         "rustc rustdoc rustfmt clippy-driver",
@@ -132,15 +143,20 @@ const NEEDS: &[Need] = &[
     ),
     need("mysql mariadb", PAGERS),
     // Debian's find the version to run.
+    Need {
+        programs: Names("psql"),
+        parts: &["/usr/lib/postgresql/*/bin/psql"],
+        executes: Names("less more pager cat"),
+    },
     need(
-        "psql pg_dump pg_dumpall pg_restore pg_isready pgbench createdb dropdb createuser dropuser vacuumdb reindexdb \
+        "pg_dump pg_dumpall pg_restore pg_isready pgbench createdb dropdb createuser dropuser vacuumdb reindexdb \
          clusterdb pg_basebackup",
-        "/usr/lib/postgresql/*/bin/* less more pager",
+        "/usr/lib/postgresql/*/bin/*",
     ),
     need("yq", "jq"),
     Need {
         programs: Names("gcloud gsutil bq"),
-        parts: &["/usr/lib/google-cloud-sdk/bin/*", "/usr/lib/google-cloud-sdk/platform/*/bin/*"],
+        parts: &["/usr/lib/google-cloud-sdk/bin/*"],
         executes: Names("dirname readlink uname which ssh"),
     },
     need("ctags", "sort"),
@@ -152,7 +168,9 @@ const NEEDS: &[Need] = &[
     need("gcore", "dirname basename gdb"),
     need("diff3 sdiff", "diff"),
     need("gcc-ar gcc-nm gcc-ranlib", "ar nm ranlib"),
-    need("dpkg-architecture", "gcc"),
+    need("dpkg-architecture", "gcc dpkg"),
+    need("dpkg-deb", "tar gzip xz zstd bzip2"),
+    need("zip", "unzip"),
     need("apt-cache", "dpkg"),
     need("fakeroot", "getopt cut sed cat kill faked faked-*"),
     need("perf", "objdump addr2line less pager"),
@@ -219,6 +237,13 @@ mod tests {
         for name in NEEDS.iter().flat_map(|need| need.programs.iter()).chain(ANYTHING.iter()) {
             assert!(!seen.contains(&name), "{name} is listed twice");
             seen.push(name);
+        }
+    }
+
+    #[test]
+    fn compilers_do_not_need_what_runs_code() {
+        for name in ["gcc", "g++", "clang"] {
+            assert!(!of(name).iter().any(|it| it.ends_with("/llvm-*/bin/*")), "{name}");
         }
     }
 
