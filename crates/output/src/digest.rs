@@ -1,11 +1,11 @@
 //! A text that stands for an output which does not fit: its start and its end, and something of what lies between.
 //!
 //! That is all of it, if it fits once runs of alike lines are folded. If it does not, and the command has failed, it is
-//! the lines that look like errors. Otherwise the start and the end have to do.
+//! the lines that look like errors, without warnings unless all of them fit. Otherwise the start and the end have to do.
 
 use std::io::{self, Read};
 
-use mcpz_view::{errors, folded};
+use mcpz_view::{Level, Shown, errors, folded};
 
 use crate::excerpt::Excerpt;
 use crate::output::{Excerpts, Output};
@@ -15,8 +15,9 @@ use crate::room::Room;
 use crate::stream::Stream;
 use crate::view::Text;
 
-/// Longer outputs are not looked at as a whole: that would take too long.
+/// Longer outputs are not looked at as a whole: that would take too long. After a failure it is worth more.
 const LONGEST: u64 = 8 << 20;
+const LONGEST_OF_FAILED: u64 = 64 << 20;
 
 /// In less room, the start and the end would have too little of it.
 const LEAST_ROOM: usize = 1000;
@@ -27,7 +28,8 @@ const CLOSING: &str = "[... the end: ...]\n";
 /// unless the output is in memory.
 pub fn excerpts(output: &Output, streams: &[Stream], room: Room, has_failed: bool) -> Excerpts {
     output.excerpts(streams, room, &|stream, room| {
-        let is_whole = output.lost() == 0 && output.kept_length(stream) <= LONGEST;
+        let longest = if has_failed { LONGEST_OF_FAILED } else { LONGEST };
+        let is_whole = output.lost() == 0 && output.kept_length(stream) <= longest;
         let reader = || Reader::new(output.clone(), stream, Rendering::default());
         // If it cannot be read, the start and the end have to do.
         is_whole.then(|| digest(&reader(), room, has_failed).ok().flatten()).flatten()
@@ -38,14 +40,17 @@ pub fn excerpts(output: &Output, streams: &[Stream], room: Room, has_failed: boo
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Between {
     Folded,
+    /// All lines that look like errors or warnings.
+    AllErrors,
+    /// Lines that look like errors, as many as fit.
     Errors,
 }
 
 /// The text that fits, and how much it leaves out. `None` if nothing is better than the start and the end.
 fn digest(reader: &Reader, room: Room, has_failed: bool) -> io::Result<Option<Excerpt>> {
     let length = reader.length()?;
-    for between in [Between::Folded, Between::Errors] {
-        if between == Between::Errors && !has_failed {
+    for between in [Between::Folded, Between::AllErrors, Between::Errors] {
+        if between != Between::Folded && !has_failed {
             break;
         }
         let mut size = room.size;
@@ -85,7 +90,7 @@ impl Between {
     fn room(self, size: usize) -> usize {
         match self {
             Self::Folded => size / 4,
-            Self::Errors => size / 2,
+            Self::AllErrors | Self::Errors => size / 2,
         }
     }
 
@@ -104,13 +109,17 @@ impl Between {
     fn excerpt(self, reader: &Reader, ends: Ends, size: usize) -> io::Result<Option<Excerpt>> {
         let Ends { start, end, between } = ends;
         let text = Text::new(reader, start.len() as u64).take(between);
+        let (first_line, room) = (1 + start.lines().count() as u64, self.room(size));
         let shown = match self {
-            Self::Folded => folded(text, self.room(size))?,
-            Self::Errors => errors(text, 1 + start.lines().count() as u64, self.room(size))?,
+            Self::Folded => folded(text, room)?,
+            Self::AllErrors => errors(text, first_line, Level::Warning, room)?,
+            Self::Errors => errors(text, first_line, Level::Error, room)?,
         };
+        let has_lines = |shown: &Shown| shown.omitted_bytes < shown.consumed;
         let is_good = match self {
             Self::Folded => between > 0 && shown.consumed == between,
-            Self::Errors => shown.omitted_bytes < shown.consumed,
+            Self::AllErrors => shown.consumed == between && has_lines(&shown),
+            Self::Errors => has_lines(&shown),
         };
         let omitted = between - (shown.consumed - shown.omitted_bytes);
         let text = [&start, &*self.opening(omitted), &shown.text, CLOSING, &end].concat();
@@ -120,7 +129,8 @@ impl Between {
     fn opening(self, omitted: u64) -> String {
         let what = match self {
             Self::Folded => "lines that are alike are folded",
-            Self::Errors => "lines among them that look like errors",
+            Self::AllErrors => "lines among them that look like errors or warnings",
+            Self::Errors => "lines among them that look like errors, without warnings",
         };
         format!("[... {omitted} bytes left out; {what}: ...]\n")
     }
@@ -189,6 +199,20 @@ mod tests {
         assert!(text.starts_with(&log[..200]) && text.ends_with("failed\n"), "{text}");
         assert!(text.contains("\n3001:src/a.rs:3:5: error: no such thing\n"), "{text}");
         assert!(text.contains(&format!("[... {} bytes left out; ", excerpt.omitted)), "{text}");
+    }
+
+    #[test]
+    fn warnings_do_not_take_the_room_of_an_error() {
+        let warnings =
+            |n: usize| (0..n).map(|n| format!("w.c:{n}:5: warning: unused value of fig{n}\n"));
+        let log: String = warnings(200)
+            .map(|line| line + &prose(2))
+            .chain(["e.c:7:5: error: no such thing\n".to_owned()])
+            .chain(warnings(200).map(|line| line + &prose(2)))
+            .collect();
+        let text = digest(&reader(&log), ROOM, true).unwrap().unwrap().text;
+        assert!(text.contains(":e.c:7:5: error: no such thing\n"), "{text}");
+        assert!(text.contains("look like errors, without warnings: ...]"), "{text}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use mcpz_view::{Shown, errors, folded};
+use mcpz_view::{Level, Shown, errors, folded};
 
 use crate::page::{Data, LeftOut, Page, PageRequest, Reader};
 use crate::room::Measure;
@@ -47,7 +47,7 @@ impl Reader {
             let text = Text::new(self, offset);
             let shown = match view {
                 View::Folded => folded(text, size)?,
-                View::Errors => errors(text, first_line, size)?,
+                View::Errors => errors(text, first_line, Level::Warning, size)?,
             };
             // Characters that are escaped take more room than expected.
             let needed = request.room.measure.of(&shown.text);

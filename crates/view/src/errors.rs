@@ -5,11 +5,11 @@ use std::io::{Read, Result};
 use crate::groups::{Entry, Groups, Label, Missing, Share};
 use crate::lines::Lines;
 use crate::shown::Shown;
-use crate::trouble::reports_trouble;
+use crate::trouble::{Level, level};
 
-/// The lines that report trouble, with their numbers as `grep -n` writes them, up to as many bytes as there is room
-/// for. The output begins with the line of the given number.
-pub fn errors(output: impl Read, first_line: u64, room: usize) -> Result<Shown> {
+/// The lines that report trouble of at least a level, with their numbers as `grep -n` writes them, up to as many bytes
+/// as there is room for. The output begins with the line of the given number.
+pub fn errors(output: impl Read, first_line: u64, least: Level, room: usize) -> Result<Shown> {
     let mut lines = Lines::new(output);
     let mut groups = Groups::new(Missing::WithoutErrors, room);
     let mut number = first_line;
@@ -18,8 +18,8 @@ pub fn errors(output: impl Read, first_line: u64, room: usize) -> Result<Shown> 
         let (line, bytes) = (lines.recent(0), lines.bytes(0));
         let share = Share { lines: 1, bytes: line.raw, ..Share::default() };
         let entry = Entry { label: Label::Number(number), line, bytes, share };
-        let has_room =
-            if reports_trouble(bytes) { groups.hit(entry) } else { groups.ordinary(entry) };
+        let matters = level(bytes).is_some_and(|level| level >= least);
+        let has_room = if matters { groups.hit(entry) } else { groups.ordinary(entry) };
         if !has_room {
             is_end = false;
             break;

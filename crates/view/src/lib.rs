@@ -23,4 +23,4 @@ pub use changes::{Changes, changes, changes_so_far};
 pub use errors::errors;
 pub use folded::folded;
 pub use shown::Shown;
-pub use trouble::trouble;
+pub use trouble::{Level, trouble};

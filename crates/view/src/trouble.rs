@@ -18,13 +18,33 @@ const NONE: &[&str] = &["0", "no", "zero", "without", "not", "never"];
 /// Values that mean no trouble: `errors: []`.
 const HARMLESS: &[&str] = &["0", "none", "null", "nil", "false", "no", "[]", "{}", "\"\"", "''"];
 
+/// How bad a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Warning,
+    /// An error or a failure.
+    Error,
+}
+
 /// Whether a line reports an error, a failure or a warning.
-pub fn reports_trouble(line: &[u8]) -> bool {
+pub fn level(line: &[u8]) -> Option<Level> {
     let mut words = troubling_words(line).peekable();
-    if words.peek().is_none() {
-        return has_form_of_error(line);
+    if words.peek().is_some()
+        && !reports_success(line)
+        && let Some(word) = words.find(|word| is_meant(line, word))
+    {
+        let is_warning = is_warning(line, &word) || form_of_error(line) == Some(Level::Warning);
+        return Some(if is_warning { Level::Warning } else { Level::Error });
     }
-    !reports_success(line) && words.any(|word| is_meant(line, &word)) || has_form_of_error(line)
+    form_of_error(line)
+}
+
+/// Whether the first word that tells of trouble says that it is a warning. `3 warnings, 1 error` says more.
+fn is_warning(line: &[u8], word: &Word) -> bool {
+    let Word::Stem(at) = word else { return false };
+    let word = line.get(at.clone()).unwrap_or_default();
+    let after = line.get(at.end..).unwrap_or_default();
+    word.eq_ignore_ascii_case(b"warn") && !after.to_ascii_lowercase().starts_with(b"ings")
 }
 
 /// The word by which a line reports an error, a failure or a warning, if there is one.
@@ -53,15 +73,21 @@ fn reports_success(line: &[u8]) -> bool {
 }
 
 /// Errors that programs mark in other ways than with a word.
-fn has_form_of_error(line: &[u8]) -> bool {
-    match line {
+fn form_of_error(line: &[u8]) -> Option<Level> {
+    let is_error = match line {
         // pytest, apt, and Go programs that log as Kubernetes does.
         [b'E', b' ', b' ', b' ', ..] | [b'E' | b'W', b':', b' ', ..] => true,
         [b'E' | b'F' | b'W', b'0' | b'1', rest @ ..] => {
             matches!(rest, [b'0'..=b'9', b'0'..=b'3', b'0'..=b'9', b' ', ..])
         }
         _ => is_compiler_message(line),
-    }
+    };
+    let level = if line.first() == Some(&b'W') && !is_compiler_message(line) {
+        Level::Warning
+    } else {
+        Level::Error
+    };
+    is_error.then_some(level)
 }
 
 /// Whether a line is like `main.go:12:5: undefined: x`, and not a note.

@@ -2,18 +2,44 @@
 
 #![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
 
-use mcpz_view::{Shown, errors};
+use mcpz_view::{Level, Shown, errors};
 
 const PLENTY: usize = 1 << 20;
 
 fn is_hit(line: &str) -> bool {
-    errors(line.as_bytes(), 1, PLENTY).unwrap().text.starts_with("1:")
+    errors(line.as_bytes(), 1, Level::Warning, PLENTY).unwrap().text.starts_with("1:")
 }
 
 fn show(text: &str) -> String {
-    let shown = errors(text.as_bytes(), 1, PLENTY).unwrap();
+    let shown = errors(text.as_bytes(), 1, Level::Warning, PLENTY).unwrap();
     assert_eq!((shown.consumed, shown.lines), (text.len() as u64, text.lines().count() as u64));
     shown.text
+}
+
+#[test]
+fn warnings_are_told_from_errors() {
+    let level = |line: &str| {
+        let text = errors(line.as_bytes(), 1, Level::Error, PLENTY).unwrap().text;
+        if text.starts_with("1:") { Level::Error } else { Level::Warning }
+    };
+    for line in [
+        "warning: unused variable: `error`",
+        "a.c:3:5: warning: unused value [-Wunused]",
+        "[WARN] retrying, as the last try failed",
+        "W: Failed to fetch it",
+        "npm warn deprecated x",
+    ] {
+        assert!(is_hit(line) && level(line) == Level::Warning, "{line}");
+    }
+    for line in [
+        "error: 2 warnings emitted, treated as errors",
+        "3 warnings and 1 error generated.",
+        "a.c:3:5: error: no such thing",
+        "main.go:12:5: undefined: x",
+        "FAILED test_warns",
+    ] {
+        assert_eq!(level(line), Level::Error, "{line}");
+    }
 }
 
 #[test]
@@ -140,7 +166,7 @@ fn two_lines_are_shown_around_each_hit_and_the_rest_is_counted() {
 
 #[test]
 fn an_output_without_errors_is_one_line() {
-    let shown = errors(&b"fine\nalso fine\n"[..], 1, PLENTY).unwrap();
+    let shown = errors(&b"fine\nalso fine\n"[..], 1, Level::Warning, PLENTY).unwrap();
     let text = "… 2 lines without errors …\n".to_owned();
     assert_eq!(shown, Shown { text, consumed: 15, lines: 2, omitted: 2, omitted_bytes: 15 });
 }
@@ -155,7 +181,10 @@ fn a_short_line_is_shown_rather_than_counted() {
 
 #[test]
 fn numbers_begin_with_that_of_the_first_line() {
-    assert_eq!(errors(&b"a\nerror\n"[..], 41, PLENTY).unwrap().text, "41-a\n42:error\n");
+    assert_eq!(
+        errors(&b"a\nerror\n"[..], 41, Level::Warning, PLENTY).unwrap().text,
+        "41-a\n42:error\n"
+    );
 }
 
 #[test]
@@ -163,7 +192,7 @@ fn a_page_ends_before_a_group_that_does_not_fit() {
     let ordinary = |n: u32| (0..n).map(|n| format!("an ordinary line {n}\n")).collect::<String>();
     let first = format!("error: one\n{}", ordinary(20));
     let text = format!("{first}{}error: two {}\n", ordinary(2), "x".repeat(200));
-    let shown = errors(text.as_bytes(), 1, 300).unwrap();
+    let shown = errors(text.as_bytes(), 1, Level::Warning, 300).unwrap();
     let expected =
         "1:error: one\n2-an ordinary line 0\n3-an ordinary line 1\n… 18 lines without errors …\n";
     assert_eq!(shown.text, expected);
@@ -172,7 +201,7 @@ fn a_page_ends_before_a_group_that_does_not_fit() {
         (first.len(), 21),
         "what is around it is on the next page"
     );
-    let next = errors(&text.as_bytes()[first.len()..], 22, 400).unwrap();
+    let next = errors(&text.as_bytes()[first.len()..], 22, Level::Warning, 400).unwrap();
     assert!(
         next.text.starts_with("22-an ordinary line 0\n23-an ordinary line 1\n24:error: two"),
         "{}",

@@ -4,7 +4,7 @@
 
 use std::io::Read;
 
-use mcpz_view::{Shown, changes, errors, folded};
+use mcpz_view::{Level, Shown, changes, errors, folded};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -135,7 +135,7 @@ proptest! {
     fn pages_of_errors_join_to_the_whole(output in output(), room in 0..600usize) {
         let (mut rest, mut number) = (output.as_str(), 1);
         while !rest.is_empty() {
-            let shown = errors(rest.as_bytes(), number, room).unwrap();
+            let shown = errors(rest.as_bytes(), number, Level::Warning, room).unwrap();
             prop_assert!(shown.consumed > 0 && shown.lines > 0);
             let (page, next) = rest.split_at(shown.consumed as usize);
             prop_assert_eq!(shown.lines as usize, page.lines().count());
@@ -156,7 +156,7 @@ proptest! {
     ) {
         let in_pieces = || Pieces::new(&output, &sizes);
         prop_assert_eq!(folded(in_pieces(), room).unwrap(), folded(&*output, room).unwrap());
-        prop_assert_eq!(errors(in_pieces(), 1, room).unwrap(), errors(&*output, 1, room).unwrap());
+        prop_assert_eq!(errors(in_pieces(), 1, Level::Warning, room).unwrap(), errors(&*output, 1, Level::Warning, room).unwrap());
         let changed = changes(in_pieces(), &*other, room).unwrap();
         prop_assert_eq!(changed, changes(&*output, &*other, room).unwrap());
     }
