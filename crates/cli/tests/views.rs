@@ -97,6 +97,38 @@ fn the_middle_of_an_answer_that_is_cut_is_folded() {
 }
 
 #[test]
+fn an_error_among_hundreds_of_warnings_is_in_the_answer() {
+    let mut server = Server::start(&[]);
+    let warnings = |seed: u32| {
+        format!(
+            "seq {seed} 9999 | tr 0-9 g-p | sed 's/.*/&.c: warning: no use of \\0 after &/' | head -c 60000"
+        )
+    };
+    let error = "echo; echo 'e.c:1:9: error: undeclared identifier'";
+    let command = format!("{}; {error}; {}; exit 1", warnings(1), warnings(1));
+    let reply = server.call_raw(json!({"command": command}))["structuredContent"].clone();
+    let output = reply["output"].as_str().unwrap();
+    assert!(output.contains("e.c:1:9: error: undeclared identifier\n"), "{output}");
+}
+
+#[test]
+fn a_view_that_does_not_fit_says_how_it_goes_on() {
+    let mut server = Server::start(&[]);
+    let errors = "seq 9999 | tr 0-9 g-p | sed 's/.*/error: no & for &/'";
+    let reply =
+        server.call_raw(json!({"command": errors, "view": "errors"}))["structuredContent"].clone();
+    let message = reply["message"].as_str().unwrap();
+    let cursor = message.split("`cursor` ").nth(1).and_then(|it| it.split(' ').next()).unwrap();
+    let next =
+        chunk(&mut server, json!({"uri": reply["spill_uri"], "view": "errors", "cursor": cursor}));
+    let shown = reply["output"].as_str().unwrap().lines().count();
+    assert!(data(&next).lines().next().unwrap().starts_with("error: no "), "{next}");
+    let line = format!("seq {} {} | tr 0-9 g-p", shown + 1, shown + 1);
+    let letters = server.run(&line)["output"].as_str().unwrap().trim().to_owned();
+    assert!(data(&next).starts_with(&format!("error: no {letters} for {letters}\n")), "{next}");
+}
+
+#[test]
 fn a_failure_is_told_with_the_errors_from_the_middle_of_its_output() {
     let mut server = Server::start(&[]);
     // Words do not fold.
@@ -110,7 +142,10 @@ fn a_failure_is_told_with_the_errors_from_the_middle_of_its_output() {
     assert!(output.contains("\n20001:src/main.c:12:5: error: expected expression\n"), "{output}");
     assert!(output.contains("\n20002:test parses ... FAILED\n"), "{output}");
     assert!(output.starts_with("h\ni\n") && output.ends_with("\nigggg\n"), "{output}");
-    assert!(output.contains("lines among them that look like errors: ...]\n"), "{output}");
+    assert!(
+        output.contains("lines among them that look like errors or warnings: ...]\n"),
+        "{output}"
+    );
     // What succeeds is not searched for errors.
     let fine = server.run(&format!("{words}; {error}; {words}"));
     assert!(!fine["output"].as_str().unwrap().contains("expected expression"), "{fine}");

@@ -119,6 +119,7 @@ async fn viewed(
     let read = move |stop: mcpz_output::Stop| {
         let (mut text, mut all, mut omitted, mut left) =
             (String::new(), LeftOut::default(), 0, room);
+        let mut ends = Vec::new();
         for stream in streams {
             let reader =
                 Reader::new(output.clone(), *stream, Rendering::default()).until(stop.clone());
@@ -127,17 +128,31 @@ async fn viewed(
             let LeftOut { lines, omitted: gone, bytes } = page.left_out.unwrap_or_default();
             (all.lines, all.omitted) = (all.lines + lines, all.omitted + gone);
             omitted += bytes + (page.total - page.end);
+            if page.end < page.total {
+                ends.push((*stream, page.end));
+            }
             let Data::Text(shown) = page.data else { continue };
             left = left.less(left.measure.of(&shown));
             text = output.join(text, &shown);
         }
-        Ok((text, all, omitted))
+        Ok((text, all, omitted, ends))
     };
-    let (text, left_out, omitted) = run_blocking(&call.watcher.cancelled, read).await?;
+    let (text, left_out, omitted, ends) = run_blocking(&call.watcher.cancelled, read).await?;
+    let ends = ends.into_iter().map(|(stream, end)| goes_on(stream, end));
+    let message: Vec<_> = describe(left_out, Rest::ByUri).into_iter().chain(ends).collect();
     Ok(Shown {
-        message: describe(left_out, Rest::ByUri),
+        message: (!message.is_empty()).then(|| message.join("; ")),
         ..with_rest(call, outcome, text, omitted)
     })
+}
+
+/// What to say where a view is longer than the answer.
+fn goes_on(stream: Stream, end: u64) -> String {
+    let uri = match stream {
+        Stream::Stdout => "spill_uri",
+        Stream::Stderr => "stderr_spill_uri",
+    };
+    format!("the view did not fit: read_file_chunk goes on at `cursor` bytes:{end} of {uri}")
 }
 
 /// A text, and where the rest of the output is if that is not all.
