@@ -29,8 +29,10 @@ use crate::settings::Settings;
 const TERMINAL: &str = "xterm-256color";
 
 /// Variables that keep pagers from running commands, and interactive shells from recalling earlier ones. With a policy,
-/// what is typed into them would otherwise run more than it says.
-const GUARDS: [(&str, &str); 2] = [("LESSSECURE", "1"), ("histchars", "")];
+/// what is typed into them would otherwise run more than it says. A bash of the first level may run `.bashrc`, if its
+/// server was started over ssh, and `cd -` would lead to a folder that nobody named.
+const GUARDS: [(&str, Option<&str>); 4] =
+    [("LESSSECURE", Some("1")), ("histchars", Some("")), ("SHLVL", Some("1")), ("OLDPWD", None)];
 
 /// The owner of the login shell in the audit trail.
 const LOGIN: &str = "login_env";
@@ -256,7 +258,7 @@ impl Gate<'_> {
         let environment = environment.map(|(name, value)| (name.into(), Some(value.into())));
         let mut environment: Vec<(OsString, Option<OsString>)> = environment.collect();
         if self.settings.policy.restricts() {
-            environment.extend(GUARDS.map(|(name, value)| (name.into(), Some(value.into()))));
+            environment.extend(GUARDS.map(|(name, value)| (name.into(), value.map(Into::into))));
         }
         let stdin = match request.input {
             Some(Input::Terminal(TerminalSize { rows, columns })) => {

@@ -259,8 +259,10 @@ impl<'a> Judge<'a> {
         {
             self.knowledge.add_arguments(words);
         }
+        // An alias of that name may have given the function another.
+        let is_aliased = !self.knowledge.aliases(&name).is_empty();
         let defined = self.functions.iter().any(|defined| *defined == name) && !SPECIAL.has(&name);
-        if defined && !self.knowledge.unsets_functions && !mentions_unset(script) {
+        if defined && !is_aliased && !self.knowledge.unsets_functions && !mentions_unset(script) {
             // Its body is judged where it is defined.
             return self.denied(words);
         }
@@ -331,9 +333,13 @@ impl<'a> Judge<'a> {
 
     /// Takes note of a `cd`.
     fn enter(&mut self, arguments: &[Word]) {
-        let is_target =
-            |word: &&Word| word.text().is_none_or(|text| !text.starts_with('-') || text == "-");
-        let target = arguments.iter().find(is_target);
+        let is_option =
+            |word: &Word| word.text().is_some_and(|text| text.starts_with('-') && text != "-");
+        let is_end = |word: &Word| word.literal().is_some_and(|text| text == "--");
+        let target = match arguments.iter().position(|word| is_end(word) || !is_option(word)) {
+            Some(at) if is_end(&arguments[at]) => arguments.get(at + 1),
+            at => at.map(|at| &arguments[at]),
+        };
         // In a loop it may happen again and again.
         self.knowledge.directories.enter(target, self.knowledge.runs_out_of_order);
     }

@@ -337,6 +337,11 @@ impl Knowledge {
 /// Shells keep descriptors of their own above this one.
 const MAX_USERS_DESCRIPTOR: u32 = 9;
 
+/// Whether it is a folder that the request, or an earlier one, may have chosen the name of.
+fn is_folder_of_shell(name: &str) -> bool {
+    name == "PWD" || name == "OLDPWD"
+}
+
 fn is_set_by_shell(name: &str) -> bool {
     const NUMBERS: Names = Names("BASHPID BASH_SUBSHELL");
     SET_BY_SHELL.has(name) || (name.starts_with("BASH") && !NUMBERS.has(name))

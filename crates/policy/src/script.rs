@@ -14,6 +14,7 @@ mod word;
 
 use std::ops::Range;
 
+pub use listing::is_listing;
 use parser::Parser;
 pub use word::{Origin, Piece, Word, is_name};
 

@@ -110,8 +110,11 @@ impl Judge<'_> {
                 Ok(())
             }
             Action::SetOnly { name, value, span } => self.variable(&name, value.as_ref(), &span),
-            // The engine sets these to keep programs from running what is typed.
-            Action::Unset { name } if ["LESSSECURE", "histchars"].contains(&name.as_str()) => {
+            // The engine sets the first two to keep programs from running what is typed, and `~` is another folder
+            // without the last.
+            Action::Unset { name }
+                if ["LESSSECURE", "histchars", "HOME"].contains(&name.as_str()) =>
+            {
                 self.variable(&name, None, &call.span())
             }
             Action::Unset { name } => {

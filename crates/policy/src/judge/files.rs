@@ -17,7 +17,10 @@ impl Judge<'_> {
             RedirectKind::HereString(_) | RedirectKind::HereDocument(_) => return Ok(()),
         };
         let text = word.text().unwrap_or_default();
-        if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") {
+        let is_network =
+            |text: &str| text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/");
+        let texts = self.knowledge.texts(word).unwrap_or_default();
+        if is_network(&word.prefix()) || texts.iter().any(|text| is_network(text)) {
             return Err(self.deny(redirect.span.clone(), Why::Network));
         }
         if let (RedirectKind::Duplicate(_), true) = (&redirect.kind, writes) {

@@ -4,7 +4,7 @@
 //! removes a file. So a value must be known to be a number, wherever it comes from.
 
 use super::values::Value;
-use super::{Knowledge, is_set_by_shell};
+use super::{Knowledge, is_folder_of_shell, is_set_by_shell};
 use crate::script::{Origin, Piece, Word, is_name};
 
 impl Knowledge {
@@ -64,13 +64,13 @@ impl Knowledge {
                 token.starts_with(|c: char| c.is_ascii_digit())
                     || match self.values.get_key_value(token) {
                         Some((name, _)) => self.has_numbers(name, seen),
-                        None => !is_set_by_shell(token),
+                        None => !is_set_by_shell(token) && !is_folder_of_shell(token),
                     }
             })
     }
 
     fn has_numbers<'a>(&'a self, name: &'a str, seen: &mut Vec<&'a str>) -> bool {
-        if is_set_by_shell(name) {
+        if is_set_by_shell(name) || is_folder_of_shell(name) {
             return false;
         }
         // Once is enough: a single value that is not a number decides.
@@ -100,7 +100,9 @@ impl Knowledge {
         };
         match word.pieces.as_slice() {
             [Piece::Unknown { origin: Origin::Variable(name), .. }]
-                if !self.has_values(name) && !is_set_by_shell(name) =>
+                if !self.has_values(name)
+                    && !is_set_by_shell(name)
+                    && !is_folder_of_shell(name) =>
             {
                 true
             }
@@ -117,6 +119,7 @@ impl Knowledge {
             Piece::Unknown { origin: Origin::Number, .. } => true,
             Piece::Unknown { origin: Origin::Variable(name), .. } => {
                 !is_set_by_shell(name)
+                    && !is_folder_of_shell(name)
                     && (!self.has_values(name)
                         || self.is_numeric(name)
                         || self

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::values::Value;
-use super::{Knowledge, is_set_by_shell};
+use super::{Knowledge, is_folder_of_shell, is_set_by_shell};
 use crate::script::{Origin, Piece, Word};
 
 /// How many values in values are followed.
@@ -199,17 +199,18 @@ impl Knowledge {
             Value::Word(word) => self.knows_temporary() && word.is_temporary(),
             _ => false,
         };
+        if self.splits_otherwise() {
+            return false;
+        }
         match origin {
             Origin::Pipe | Origin::Listed | Origin::FileName | Origin::Number => true,
+            // A folder may be called anything.
+            Origin::Variable(name) if is_folder_of_shell(name) => self.trusts_file_names,
             Origin::Temporary => self.knows_temporary(),
             Origin::Keys => !self.has_text_keys,
-            Origin::Variable(name) => {
-                !self.splits_otherwise()
-                    && !is_set_by_shell(name)
-                    && self.values_of(name).all(plain)
-            }
+            Origin::Variable(name) => !is_set_by_shell(name) && self.values_of(name).all(plain),
             Origin::Argument | Origin::Arguments | Origin::SplitArguments => {
-                self.arguments.calls.is_empty() && !self.splits_otherwise()
+                self.arguments.calls.is_empty()
             }
             _ => false,
         }

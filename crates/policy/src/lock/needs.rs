@@ -32,10 +32,6 @@ struct Need {
 
 const PAGERS: &str = "less more pager";
 
-const COMPILING: Names = Names(
-    "gcc cc clang as ld ld.bfd ld.gold ld.lld ld.mold mold lld collect2 cc1 cc1plus lto1 gcc-ar gcc-nm",
-);
-
 const NEEDS: &[Need] = &[
     Need {
         programs: Names("git"),
@@ -54,7 +50,7 @@ const NEEDS: &[Need] = &[
             "/usr/local/lib/gcc/*/*/*",
             "/usr/local/libexec/gcc/*/*/*",
         ],
-        executes: COMPILING,
+        executes: Names("gcc as ld ld.bfd ld.gold ld.lld ld.mold collect2 cc1 cc1plus lto1"),
     },
     Need {
         programs: Names("clang clang++"),
@@ -66,7 +62,7 @@ const NEEDS: &[Need] = &[
             "/usr/lib/llvm-*/bin/lld",
             "/usr/lib/llvm-*/bin/llvm-objcopy",
         ],
-        executes: COMPILING,
+        executes: Names("clang as ld ld.bfd ld.gold ld.lld ld.mold lld"),
     },
     need(
         "rustc rustdoc rustfmt clippy-driver",
@@ -168,14 +164,12 @@ const NEEDS: &[Need] = &[
     need("gcore", "dirname basename gdb"),
     need("diff3 sdiff", "diff"),
     need("gcc-ar gcc-nm gcc-ranlib", "ar nm ranlib"),
-    need("dpkg-architecture", "gcc dpkg"),
     need("dpkg-deb", "tar gzip xz zstd bzip2"),
-    need("zip", "unzip"),
     need("apt-cache", "dpkg"),
-    need("fakeroot", "getopt cut sed cat kill faked faked-*"),
     need("perf", "objdump addr2line less pager"),
     need("pkg-config pkgconf", "pkgconf"),
-    need("editor sensible-editor sensible-pager pager", "less more pager vi vim nano editor"),
+    need("editor sensible-editor", "vi vim nano editor"),
+    need("sensible-pager pager", PAGERS),
     need("bat batcat delta difftastic", "less"),
 ];
 

@@ -35,6 +35,10 @@ const PATTERN_SETTINGS: Names = Names("failglob nocaseglob nullglob");
 
 const LONG: Names = Names("--login --noediting --noprofile --norc --restricted --verbose");
 
+/// What login shells run when they begin and end.
+const START_FILES: [&str; 5] =
+    [".profile", ".bash_profile", ".bash_login", ".bash_logout", ".bashrc"];
+
 pub fn is_shell(name: &str) -> bool {
     UNDERSTOOD.has(name) || OTHERS.has(name)
 }
@@ -82,6 +86,11 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
             break;
         };
         at += 1;
+        let is_login = option == "--login" || (!option.starts_with("--") && letters.contains('l'));
+        if is_login && START_FILES.iter().any(|file| actions.knowledge.has_written(file)) {
+            return actions
+                .opaque(word.span.clone(), "a login shell runs files that the command wrote");
+        }
         if LONG.has(&option) {
             continue;
         }

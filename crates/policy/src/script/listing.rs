@@ -33,7 +33,7 @@ const CONFIGS: Names = Names(
 );
 
 /// Whether a function of this name could pass for a command that lists.
-pub(super) fn is_listing(name: &str) -> bool {
+pub fn is_listing(name: &str) -> bool {
     LISTING.has(name) || CHOOSING.has(name) || PRINTING.has(name) || CONFIGS.has(name)
 }
 
@@ -60,7 +60,7 @@ impl SimpleCommand {
             ("wc", [option]) => letters(option, "clmw"),
             ("grep", [option, rest @ ..]) => {
                 let operands = rest.iter().filter(|argument| !argument.starts_with('-')).count();
-                letters(option, "ceEFivwxa")
+                letters(option, "cEFivwxa")
                     && option.contains('c')
                     && operands == rest.len()
                     && operands < 3

@@ -5,7 +5,7 @@
 
 use crate::action::{Action, Actions, Runner};
 use crate::names::Names;
-use crate::script::Word;
+use crate::script::{Word, is_listing};
 
 /// Words with which a shell begins something other than a command.
 const RESERVED: Names =
@@ -17,6 +17,10 @@ pub fn inspect(actions: &mut Actions<'_>, words: &[Word]) {
         let text = word.text();
         match text.as_deref().map(|text| text.split_once('=')) {
             Some(None) => {}
+            Some(Some((name, value))) if is_listing(name) && !prints_as_before(name, value) => {
+                let why = "what this command prints is trusted; choose another name for the alias";
+                return actions.opaque(word.span.clone(), why);
+            }
             Some(Some((name, value))) if is_plain(name, value) => {
                 if actions.knowledge.has_many_aliases() {
                     return actions.opaque(word.span.clone(), "there are too many aliases");
@@ -31,6 +35,16 @@ pub fn inspect(actions: &mut Actions<'_>, words: &[Word]) {
             _ => return actions.opaque(word.span.clone(), what),
         }
     }
+}
+
+/// Whether a command prints the same things by this alias, perhaps with marks or in colour.
+fn prints_as_before(name: &str, value: &str) -> bool {
+    let marks = |word: &str| {
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        name == "ls" && !letters.is_empty() && letters.chars().all(|it| "1AFGahl".contains(it))
+    };
+    let mut words = value.split(' ');
+    words.next() == Some(name) && words.all(|word| word == "--color=auto" || marks(word))
 }
 
 /// Whether the value is plain words, of which the first names a program.

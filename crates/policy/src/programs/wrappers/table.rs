@@ -100,7 +100,7 @@ pub const WRAPPERS: &[Wrapper] = &[
     },
     Wrapper {
         names: Names("exec"),
-        options: OptionSyntax { valued: "a", flags: "cl", ..STRICT },
+        options: OptionSyntax { flags: "c", ..STRICT },
         prints: Names(""),
         ..PLAIN
     },
