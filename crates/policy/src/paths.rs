@@ -72,6 +72,13 @@ impl WorkingDirectories {
         self.directories.as_ref().is_none_or(|directories| directories.len() > 1)
     }
 
+    /// Whether the path of every directory a command may run in is one word, whatever a shell does with it.
+    pub fn are_plain(&self) -> bool {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_.-+@,:".contains(c);
+        let is_word = |path: &String| path.starts_with('/') && path.chars().all(is_plain);
+        self.directories.as_ref().is_some_and(|directories| directories.iter().all(is_word))
+    }
+
     /// Whether every command certainly runs in the directory where relative rules begin.
     pub fn are_where_rules_begin(&self) -> bool {
         let begin = |directory: &String| *directory == self.rules_begin;

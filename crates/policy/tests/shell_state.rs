@@ -27,7 +27,17 @@ fn folders_may_have_any_name() {
         &policy,
         &["cd a*; [[ 1$PWD -eq 1 ]]", "cd y*; sort /srv/proj/g $PWD", "cd y*; find $OLDPWD"],
     );
-    all_allowed(&policy, &["ls $PWD", "sort \"$PWD/g\"", "find \"$PWD\" -name x"]);
+    all_allowed(
+        &policy,
+        &[
+            "ls $PWD",
+            "sort $PWD/g",
+            "cd ./sub && find $PWD -name x",
+            "sort \"$PWD/g\"",
+            "find \"$PWD\" -name x",
+        ],
+    );
+    all_allowed(&allow("git"), &["git clone file://$PWD/../origin.git ../clone"]);
     all_allowed(&deny("rm"), &["find $PWD -name x", "make -C \"$PWD\" test"]);
 }
 

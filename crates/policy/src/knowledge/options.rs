@@ -205,7 +205,10 @@ impl Knowledge {
         match origin {
             Origin::Pipe | Origin::Listed | Origin::FileName | Origin::Number => true,
             // A folder may be called anything.
-            Origin::Variable(name) if is_folder_of_shell(name) => self.trusts_file_names,
+            Origin::Variable(name) if is_folder_of_shell(name) => {
+                let is_known = name == "PWD" && self.directories.are_plain();
+                (is_known || self.trusts_file_names) && self.values_of(name).all(plain)
+            }
             Origin::Temporary => self.knows_temporary(),
             Origin::Keys => !self.has_text_keys,
             Origin::Variable(name) => !is_set_by_shell(name) && self.values_of(name).all(plain),
