@@ -1,5 +1,5 @@
-//! Many clients of one server, each with a place of its own: how soon all of them have one, and what a call costs one of
-//! them while the others have something running in theirs.
+//! Many clients of one server, each with a place of its own: how soon all of them have one, and what a call costs one
+//! of them while the others have something running in theirs.
 
 use std::fmt;
 use std::fs;
@@ -34,8 +34,8 @@ pub struct Line {
     ended: f64,
 }
 
-/// Measures the places of a list (see [`crate::places`]) that are made for many, and passes each line on as soon as it is
-/// known.
+/// Measures the places of a list (see [`crate::places`]) that are made for many, and passes each line on as soon as it
+/// is known.
 pub fn measure_all(bench: &Bench, list: &Path, mut show: impl FnMut(&Line)) -> Vec<Line> {
     let list = fs::read_to_string(list).expect("there is a list of places");
     let mut lines = Vec::new();

@@ -137,5 +137,7 @@ pub use signal_names::{signal_name, signal_number};
 pub use spawn_frame::{SpawnFrame, Unsent};
 #[cfg(fuzzing)]
 pub use stream::play_place;
-pub use stream::{Broken, FarLink, PlaceFacts, RelayError, StreamError, serve_stream};
+pub use stream::{
+    Broken, FarLink, PlaceFacts, RelayError, StreamError, TOKEN_LENGTH, WELCOME, serve_stream,
+};
 pub use supervise::supervise;

@@ -50,4 +50,4 @@ pub use far_link::{FarLink, StreamError};
 pub use far_run::FarProcess;
 #[cfg(fuzzing)]
 pub use played::play as play_place;
-pub use relay::{RelayError, serve_stream};
+pub use relay::{RelayError, TOKEN_LENGTH, WELCOME, serve_stream};

@@ -76,12 +76,13 @@ fn run_internal() -> Option<Result<ExitCode, Box<dyn Error>>> {
         let ended = mcpz_agent::supervise(option?, arguments);
         return Some(ended.map(ExitCode::from).map_err(Into::into));
     }
+    let operand = arguments.next();
     if arguments.next().is_some() {
         return None;
     }
     if let Some(option) = option {
         let is_relay = command == "agent" && option == "--stream";
-        return is_relay.then(|| relay::run().map(|()| ExitCode::SUCCESS));
+        return is_relay.then(|| relay::run(operand.map(Into::into)).map(|()| ExitCode::SUCCESS));
     }
     let done: Result<(), Box<dyn Error>> = match command.to_str()? {
         "agent" => mcpz_agent::serve_stdin().map_err(Into::into),

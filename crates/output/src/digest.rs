@@ -1,7 +1,8 @@
 //! A text that stands for an output which does not fit: its start and its end, and something of what lies between.
 //!
-//! That is all of it, if it fits once runs of alike lines are folded. If it does not, and the command has failed, it is
-//! the lines that look like errors, without warnings unless all of them fit. Otherwise the start and the end have to do.
+//! That is all of it, if it fits once runs of alike lines are folded. If it does not, and the command has failed, it
+//! is the lines that look like errors, without warnings unless all of them fit. Otherwise the start and the end have to
+//! do.
 
 use std::io::{self, Read};
 

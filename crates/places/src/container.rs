@@ -1,6 +1,7 @@
 //! A container, by the API of Docker, which podman has too: one that is made for us, or one that is there already.
 //!
-//!     create ─▶ copy the agent in ─▶ attach ─▶ start ─▶ a stream to `agent --stream`, its first process
+//!     create ─▶ copy the agent in ─▶ attach ─▶ start ─▶ a stream to `agent --stream`, its first process,
+//!     by way of the engine or, if that is here, by a socket in a mounted folder
 //!     a container that runs: copy the agent in, unless it is there ─▶ exec ─▶ the same stream
 //!
 //! What is made for us lasts as long as the stream. If that closes, for whatever reason, the agent ends itself, and the
@@ -11,6 +12,7 @@
 //!     attach.rs   the byte stream: output and errors come mixed
 //!     create.rs   makes a container
 //!     body.rs     what it is made with
+//!     direct.rs   the socket of a new one
 //!     exec.rs     uses one that is there
 //!     running.rs  the end of both
 //!     sweep.rs    removes what servers that were killed left behind
@@ -26,6 +28,8 @@ mod attach;
 mod body;
 #[cfg(feature = "container")]
 mod create;
+#[cfg(feature = "container")]
+mod direct;
 #[cfg(feature = "container")]
 mod engine;
 #[cfg(feature = "container")]
@@ -164,6 +168,7 @@ impl Container {
     #[cfg(feature = "container")]
     pub async fn sweep(&self, opening: &Opening<'_>) -> Result<usize, PlaceError> {
         let engine = engine::Engine::find(self.engine.as_deref(), opening.variables).await?;
+        direct::sweep(&opening.temporary_folder());
         Ok(sweep::sweep(&engine).await?)
     }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mcpz_agent::Limits;
 use tokio::sync::watch;
@@ -21,6 +21,11 @@ pub struct Opening<'a> {
 }
 
 impl Opening<'_> {
+    pub fn temporary_folder(&self) -> PathBuf {
+        let set = self.variables.iter().rev().find(|(name, _)| name == "TMPDIR");
+        set.map_or_else(|| "/tmp".into(), |(_, value)| value.into())
+    }
+
     /// Makes something in a task of its own, which goes on when nobody waits any longer. The server does not end before
     /// it.
     pub async fn finish<T: Send + 'static>(

@@ -11,7 +11,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use mcpz_agent::{Limits, Maker, Memory, OwnerLimits, Status};
-use mcpz_places::{Access, Base, Container, PlaceError, Pull};
+use mcpz_places::{Access, Base, Container, Opened, PlaceError, Pull};
 
 use engines::{Engine, engines};
 use support::{BUSYBOX, IMAGE, end_of, eventually, is_running, long, printed, run, start, unique};
@@ -62,6 +62,55 @@ async fn commands_run_in_a_container() {
         assert_eq!(opened.ending.end().await, "");
         assert_eq!(engine.containers(), 0);
     }
+}
+
+#[tokio::test]
+async fn a_new_container_is_reached_by_a_socket_where_the_engine_is_here() {
+    for engine in engines() {
+        let by_socket = engine.open(&engine.container()).await.unwrap();
+        assert_eq!(printed(&by_socket, "echo hello").await, "hello");
+        assert_eq!(sockets(&by_socket).await, "1", "{}", engine.name);
+        by_socket.link.close().await;
+        assert_eq!(by_socket.ending.end().await, "");
+        assert_eq!(engine.containers(), 0);
+
+        // Nothing is left in the folder, and without one, the engine carries everything.
+        let (folder, mut engine) = (tempfile::tempdir().unwrap(), engine);
+        let missing = folder.path().join("missing");
+        for (temporary, expected) in [(folder.path(), "1"), (&missing, "0")] {
+            let mut variables = engine.variables.clone();
+            variables.push(("TMPDIR".into(), temporary.into()));
+            let before = std::mem::replace(&mut engine.variables, variables);
+            let opened = engine.open(&engine.container()).await.unwrap();
+            assert_eq!(printed(&opened, "echo hello").await, "hello");
+            assert_eq!(sockets(&opened).await, expected, "{}", engine.name);
+            assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+            opened.link.close().await;
+            opened.ending.end().await;
+            engine.variables = before;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_does_not_have_the_folder_carries_the_stream() {
+    for engine in engines() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = engine.refusing(folder.path(), "/.mcpz-stream");
+        let container = Container { engine: Some(address), ..engine.container() };
+        let opened = engine.open(&container).await.unwrap();
+        assert_eq!(printed(&opened, "echo hello").await, "hello");
+        assert_eq!(sockets(&opened).await, "0", "{}", engine.name);
+        assert_eq!(engine.containers(), 1);
+        opened.link.close().await;
+        assert_eq!(opened.ending.end().await, "");
+        assert_eq!(engine.containers(), 0);
+    }
+}
+
+/// How many connections of relays there are, which count as sockets of the container that they come from.
+async fn sockets(opened: &Opened) -> String {
+    printed(opened, "grep -c '/socket$' /proc/net/unix || true").await
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 //!     stream ─▶ Relay ─ Order ─▶ RelayedRun ─ Process ═ keeper
 //!     stream ◀─ Outgoing ◀───────────┘
 //!
+//! The stream is standard input and output, or a socket that the server shares with the place.
+//!
 //! In a container it is the first process. When the stream ends, for whatever reason, it ends all runs, then itself.
 
 use std::collections::HashMap;
@@ -17,7 +19,8 @@ use std::time::Duration;
 
 use mcpz_runtime::spawn_blocking;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::UnixStream;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -45,6 +48,15 @@ const GOODBYE_TIME: Duration = Duration::from_secs(1);
 /// How long a server may take to greet.
 const GREETING_TIME: Duration = Duration::from_secs(30);
 
+/// The length of what the server says on standard input to a relay that may come by a socket instead.
+pub const TOKEN_LENGTH: usize = 32;
+
+/// What the server answers to the right one.
+pub const WELCOME: &[u8; 1] = b"\n";
+
+/// What the relay prints if it cannot come by the socket. Like everything before the greeting, it is skipped.
+const NO_SOCKET: &[u8] = b"\n";
+
 /// Why a relay ended although the server had not said goodbye.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
@@ -58,19 +70,45 @@ pub enum RelayError {
     Broken(#[from] Broken),
 }
 
-/// Serves the stream on standard input and output until it ends. When this returns, nothing that was started here is
-/// left. It also ends when it is told to. Must be called within a runtime with one thread, by a process that inherits
-/// orphans.
+/// Serves the stream on standard input and output until it ends, or that on a socket, if there is one. When this
+/// returns, nothing that was started here is left. It also ends when it is told to. Must be called within a runtime
+/// with one thread, by a process that inherits orphans.
 pub async fn serve_stream(
     facts: PlaceFacts,
+    socket: Option<&Path>,
     told: impl Future<Output = ()>,
 ) -> Result<(), RelayError> {
-    let (stdin, mut stdout) = take_stdio().map_err(RelayError::Setup)?;
-    let mut incoming = Incoming::new(stdin);
+    let (mut stdin, mut stdout) = take_stdio().map_err(RelayError::Setup)?;
+    if let Some(socket) = socket {
+        if let Ok(socket) = connect(socket, &mut stdin).await {
+            let (reader, writer) = socket.into_split();
+            let ended = async {
+                tokio::select! {
+                    () = told => {}
+                    () = read_to_end(stdin) => {}
+                }
+            };
+            let served = serve(facts, reader, writer, ended).await;
+            // Standard output stays open until now, as the server watches it.
+            drop(stdout);
+            return served;
+        }
+        stdout.write_all(NO_SOCKET).await.map_err(RelayError::Setup)?;
+    }
+    serve(facts, stdin, stdout, told).await
+}
+
+async fn serve(
+    facts: PlaceFacts,
+    reader: impl AsyncRead + Unpin,
+    mut writer: impl AsyncWrite + Unpin,
+    told: impl Future<Output = ()>,
+) -> Result<(), RelayError> {
+    let mut incoming = Incoming::new(reader);
     let greeting = timeout(GREETING_TIME, greeting(&mut incoming)).await;
     let (theirs, beat) = greeting.ok().flatten().ok_or(RelayError::NoGreeting)?;
     let outgoing = Arc::new(Outgoing::default());
-    stdout.write_all(MAGIC).await.map_err(RelayError::Setup)?;
+    writer.write_all(MAGIC).await.map_err(RelayError::Setup)?;
     let hello = FromPlace::Hello { version: VERSIONS, facts };
     outgoing.message(hello).map_err(Broken::from)?;
     let mut relay = Relay::new(outgoing.clone());
@@ -79,7 +117,7 @@ pub async fn serve_stream(
         true => {
             let beat = (beat, FromPlace::Beat);
             let handle = |frame: Frame<'_, ToPlace>| Ok(relay.handle(frame));
-            let exchange = exchange(&mut incoming, &backlog, &outgoing, &mut stdout, beat, handle);
+            let exchange = exchange(&mut incoming, &backlog, &outgoing, &mut writer, beat, handle);
             tokio::select! {
                 served = exchange => served.map_err(Into::into),
                 () = told => Ok(()),
@@ -92,12 +130,30 @@ pub async fn serve_stream(
         outgoing.message(FromPlace::Bye).map_err(Broken::from)?;
     }
     outgoing.close();
-    let _ = timeout(GOODBYE_TIME, outgoing.write_to(&mut stdout)).await;
+    let _ = timeout(GOODBYE_TIME, outgoing.write_to(&mut writer)).await;
     served
 }
 
+/// Connects to the server's socket, and repeats the token that comes on standard input, which nobody else can know.
+async fn connect(socket: &Path, stdin: &mut Receiver) -> io::Result<UnixStream> {
+    let mut socket = UnixStream::connect(socket).await?;
+    let mut token = [0; TOKEN_LENGTH];
+    stdin.read_exact(&mut token).await?;
+    socket.write_all(&token).await?;
+    // Whoever is not welcome finds the connection closed.
+    socket.read_exact(&mut [0; WELCOME.len()]).await?;
+    Ok(socket)
+}
+
+/// Completes when nothing more can come.
+async fn read_to_end(mut stdin: Receiver) {
+    while let Ok(1..) = stdin.read(&mut [0; 64]).await {}
+}
+
 /// The server's greeting: its versions, and how often it wants to hear something.
-async fn greeting(incoming: &mut Incoming<Receiver>) -> Option<((u16, u16), Duration)> {
+async fn greeting(
+    incoming: &mut Incoming<impl AsyncRead + Unpin>,
+) -> Option<((u16, u16), Duration)> {
     incoming.skip_junk().await.ok()?;
     loop {
         match incoming.next::<ToPlace>().ok()? {

@@ -169,7 +169,7 @@ impl Going {
             (found.len() >= 21).then(|| found.iter().map(|it| number(it)).collect::<Vec<_>>())
         });
         let above: Vec<_> = marked.iter().flat_map(|pid| ancestors(*pid)).collect();
-        let is_relay = |pid: &&u32| arguments(**pid).ends_with("agent --stream");
+        let is_relay = |pid: &&u32| arguments(**pid).contains("agent --stream");
         let relay = *above.iter().find(is_relay).expect("commands run below a relay");
         let mut all: Vec<_> = marked.iter().copied().chain(descendants(relay)).collect();
         all.extend(descendants(server.child.id()));

@@ -34,17 +34,17 @@ pub struct Attached {
     pieces: Pieces,
 }
 
-/// Sends a request, and takes over its connection.
+/// Sends a request, and takes over its connection. An engine may take a body that it does not need for input.
 pub async fn attach(
     engine: &Engine,
     path: &str,
-    body: &serde_json::Value,
+    body: Option<&serde_json::Value>,
     said: Said,
 ) -> Result<Attached, ContainerError> {
     let failed =
         |said: String| ContainerError::Refused { action: "connect to the agent in it", said };
     let mut request = Request::post(path)
-        .body(Full::new(Bytes::from(body.to_string())))
+        .body(Full::new(Bytes::from(body.map(ToString::to_string).unwrap_or_default())))
         .map_err(|error| failed(error.to_string()))?;
     let headers = request.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

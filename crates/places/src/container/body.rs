@@ -9,6 +9,7 @@ use bollard::models::{
 };
 use mcpz_agent::{CpuShare, Limits, Maker, Memory, OwnerLimits};
 
+use super::direct::Door;
 use super::{Access, Container, Mount};
 use crate::opening::Opening;
 
@@ -72,6 +73,14 @@ pub fn body(container: &Container, image: &str, opening: &Opening<'_>) -> Contai
         host_config: Some(host_config(container, &agent, opening)),
         ..Default::default()
     }
+}
+
+/// Adds a door to what a container is made with.
+pub fn with_door(mut body: ContainerCreateBody, door: &Door) -> ContainerCreateBody {
+    body.entrypoint.get_or_insert_default().push(Door::path_inside());
+    let host = body.host_config.get_or_insert_default();
+    host.mounts.get_or_insert_default().push(door.mount());
+    body
 }
 
 fn host_config(container: &Container, agent: &AgentPath, opening: &Opening<'_>) -> HostConfig {

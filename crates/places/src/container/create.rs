@@ -11,11 +11,11 @@ use bollard::query_parameters::{
     UploadToContainerOptionsBuilder,
 };
 use mcpz_runtime::random_name;
-use serde_json::Value;
 
 use super::archive::Archive;
 use super::attach::{Attached, attach};
-use super::body::{AgentPath, body};
+use super::body::{AgentPath, body, with_door};
+use super::direct::Door;
 use super::engine::Engine;
 use super::running::{Running, each, is_missing, message, refused, remove};
 use super::{Container, Pull};
@@ -59,6 +59,7 @@ pub async fn start(
         agent: agent.to_owned(),
         agent_path: AgentPath::new(container),
         agent_file,
+        door: engine.is_local().then(|| Door::open(&opening.temporary_folder()).ok()).flatten(),
     };
     // What was created must be started, so that it ends with its stream, or be removed.
     Ok(opening.finish(making.make()).await??)
@@ -138,13 +139,12 @@ struct Making {
     agent: PathBuf,
     agent_path: AgentPath,
     agent_file: Arc<AgentFile>,
+    door: Option<Door>,
 }
 
 impl Making {
-    async fn make(self) -> Result<Made, ContainerError> {
-        let options = CreateContainerOptionsBuilder::default().name(&self.name).build();
-        let created = self.engine.docker.create_container(Some(options), self.body.clone()).await;
-        let id = created.map_err(|error| self.not_created(error))?.id;
+    async fn make(mut self) -> Result<Made, ContainerError> {
+        let id = self.create().await?;
         let started = self.start(&id).await;
         if started.is_err() {
             remove(&self.engine, &id).await;
@@ -152,29 +152,50 @@ impl Making {
         started
     }
 
-    async fn start(&self, id: &str) -> Result<Made, ContainerError> {
+    async fn create(&mut self) -> Result<String, ContainerError> {
+        if let Some(door) = &self.door {
+            let with_door = with_door(self.body.clone(), door);
+            match self.ask(with_door).await {
+                Ok(id) => return Ok(id),
+                // Perhaps only the folder is not where the engine is. If not, it will say the same again.
+                Err(_) => self.door = None,
+            }
+        }
+        self.ask(self.body.clone()).await.map_err(|error| self.not_created(error))
+    }
+
+    async fn ask(&self, body: ContainerCreateBody) -> Result<String, Error> {
+        let options = CreateContainerOptionsBuilder::default().name(&self.name).build();
+        Ok(self.engine.docker.create_container(Some(options), body).await?.id)
+    }
+
+    async fn start(&mut self, id: &str) -> Result<Made, ContainerError> {
         self.check_runtime(id).await?;
         copy_agent(&self.engine, id, &self.agent_path, &self.agent_file).await?;
         let said = Said::default();
         let stream = self.attach(id, &said).await?;
         let started = self.engine.docker.start_container(id, None::<StartContainerOptions>).await;
         started.map_err(|error| self.not_started(error))?;
+        let stream = match self.door.take() {
+            Some(door) => door.stream(stream).await,
+            None => Box::new(stream),
+        };
         let running =
             Running::container(self.engine.clone(), id.to_owned(), said, self.agent.clone());
-        Ok(Made { stream: Box::new(stream), ending: Box::new(running) })
+        Ok(Made { stream, ending: Box::new(running) })
     }
 
     /// Connects to the container before it starts. Where many are made at once, podman sometimes fails to mount one,
     /// and succeeds a moment later.
     async fn attach(&self, id: &str, said: &Said) -> Result<Attached, ContainerError> {
         let path = format!("/containers/{id}/attach?stream=1&stdin=1&stdout=1&stderr=1");
-        let mut attached = attach(&self.engine, &path, &Value::Null, said.clone()).await;
+        let mut attached = attach(&self.engine, &path, None, said.clone()).await;
         for _ in 0..RETRIES {
             if attached.is_ok() || !self.engine.is_podman {
                 break;
             }
             tokio::time::sleep(RETRY_PAUSE).await;
-            attached = attach(&self.engine, &path, &Value::Null, said.clone()).await;
+            attached = attach(&self.engine, &path, None, said.clone()).await;
         }
         attached
     }

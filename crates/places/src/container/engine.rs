@@ -80,6 +80,11 @@ impl Engine {
         Ok(Self { docker, address, is_podman })
     }
 
+    /// Whether it may be on this machine.
+    pub fn is_local(&self) -> bool {
+        matches!(self.address, Address::Unix(_))
+    }
+
     /// Sends a request that is answered by more than the API's types describe.
     pub async fn send<B>(&self, request: Request<B>) -> io::Result<Response<Incoming>>
     where

@@ -58,7 +58,7 @@ pub async fn start(
     let exec = docker.create_exec(&id, config).await.map_err(failed)?.id;
     let said = Said::default();
     let (path, body) = (format!("/exec/{exec}/start"), json!({"Detach": false, "Tty": false}));
-    let stream = attach(engine, &path, &body, said.clone()).await?;
+    let stream = attach(engine, &path, Some(&body), said.clone()).await?;
     let running = Running::exec(engine.clone(), exec, said, agent.to_owned());
     Ok(Made { stream: Box::new(stream), ending: Box::new(running) })
 }

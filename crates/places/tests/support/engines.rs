@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,9 +15,9 @@ use crate::support::{IMAGE, place};
 
 /// An engine of its own, which ends with it; or the one that the caller's variables name.
 pub struct Engine {
-    name: &'static str,
+    pub name: &'static str,
     folder: TempDir,
-    variables: Vec<(OsString, OsString)>,
+    pub variables: Vec<(OsString, OsString)>,
     is_ours: bool,
 }
 
@@ -136,12 +137,46 @@ impl Engine {
         answer
     }
 
+    /// The address of an engine that refuses to create what has a certain text, and passes all else on to this one.
+    pub fn refusing(&self, folder: &Path, text: &'static str) -> String {
+        let address = folder.join("engine.sock");
+        let listener = UnixListener::bind(&address).unwrap();
+        let host = self.variable("DOCKER_HOST").or(self.variable("CONTAINER_HOST")).unwrap();
+        let host = host.strip_prefix("unix://").unwrap().to_owned();
+        std::thread::spawn(move || {
+            while let Ok((mut client, _)) = listener.accept() {
+                let mut request = vec![0; 64 << 10];
+                // A request to create something is sent at once.
+                let length = client.read(&mut request).unwrap();
+                let shown = String::from_utf8_lossy(&request[..length]);
+                if shown.contains("/containers/create") && shown.contains(text) {
+                    let answer =
+                        "HTTP/1.1 400 No\r\nContent-Length: 21\r\n\r\n{\"message\":\"no such\"}";
+                    client.write_all(answer.as_bytes()).unwrap();
+                    continue;
+                }
+                let mut engine = UnixStream::connect(&host).unwrap();
+                engine.write_all(&request[..length]).unwrap();
+                pass_on(client.try_clone().unwrap(), engine.try_clone().unwrap());
+                pass_on(engine, client);
+            }
+        });
+        format!("unix://{}", address.display())
+    }
+
     /// How many containers of ours there are.
     pub fn containers(&self) -> usize {
         let filter = "%7B%22label%22%3A%5B%22io.mcpz.server%22%5D%7D";
         let listed = self.request("GET", &format!("/containers/json?all=1&filters={filter}"), "");
         listed.matches("\"io.mcpz.server\"").count()
     }
+}
+
+fn pass_on(mut from: UnixStream, mut to: UnixStream) {
+    std::thread::spawn(move || {
+        let _ = std::io::copy(&mut from, &mut to);
+        let _ = to.shutdown(Shutdown::Write);
+    });
 }
 
 /// The program as it was built last.
