@@ -8,7 +8,6 @@
 
 use std::fs::{DirBuilder, File, Permissions, read_dir, remove_dir_all, set_permissions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -17,7 +16,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bollard::models::{Mount as ApiMount, MountType};
-use mcpz_agent::{Maker, MakerState, TOKEN_LENGTH, WELCOME};
+use mcpz_agent::{Maker, MakerState, TOKEN_LENGTH, WELCOME, path_of};
 use mcpz_runtime::random_name;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
@@ -70,7 +69,7 @@ impl Door {
             set_permissions(&mounted, Permissions::from_mode(0o755))?;
             // Whole paths of sockets must be short.
             let directory = File::open(&mounted)?;
-            let socket = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
+            let socket = path_of(&directory).join(SOCKET);
             let listener = UnixListener::bind(&socket)?;
             set_permissions(&socket, Permissions::from_mode(0o666))?;
             Ok(Self { listener, token, folder })
@@ -202,7 +201,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let door = Door::open(parent.path()).unwrap();
         let directory = File::open(door.folder.mounted()).unwrap();
-        let socket = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
+        let socket = path_of(&directory).join(SOCKET);
         let mut stranger = UnixStream::connect(&socket).await.unwrap();
         stranger.write_all(&[b'0'; TOKEN_LENGTH]).await.unwrap();
         let mut relay = UnixStream::connect(&socket).await.unwrap();
