@@ -44,7 +44,10 @@ pub(crate) fn trust(command: &str) -> Trust {
             trust = trust.min(Trust::OutputOnly);
         }
         // `cargo test; echo done` has the exit code of `echo`, and `cat log` says nothing of what wrote the log.
-        if !last && !list.and && !SETUP.contains(&program) || program == "cat" {
+        // An editor of files prints nothing.
+        let edits = program == "sed" && words.iter().any(|word| word.starts_with("-i"));
+        let prepares = SETUP.contains(&program) || edits;
+        if !last && !list.and && !prepares || program == "cat" {
             trust = trust.min(Trust::OutputOnly);
         }
         trust = trust.min(pipeline(&list.stages, pipefail, last));
@@ -207,6 +210,8 @@ mod tests {
             ("grep -q x y && cargo test", Trust::Whole),
             ("bash -c 'cargo test'", Trust::Whole),
             ("cargo test;", Trust::Whole),
+            ("sed -i s/a/b/ x; cargo test", Trust::Whole),
+            ("sed s/a/b/ x; cargo test", Trust::OutputOnly),
             ("cargo test 2>&1 | tee log", Trust::OutputOnly),
             ("cargo test | cat", Trust::OutputOnly),
             ("cargo test || true", Trust::OutputOnly),

@@ -125,9 +125,8 @@ pub(crate) fn extract<R: Read>(
     let found = errors + report.others.len();
     if found == 0 && !known {
         let code = hint.exit_code.map_or("not known".to_owned(), |code| code.to_string());
-        let message = format!(
-            "no diagnostics in a form that this knows were printed here; the exit code is {code}"
-        );
+        let message =
+            format!("no diagnostics in a known form were printed here; the exit code is {code}");
         return Ok(Err(NotFound { message, tail: input.tail }));
     }
     let (diagnostics, omitted) = report.fit(room);

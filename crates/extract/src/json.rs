@@ -98,19 +98,19 @@ fn parsed(mut all: Vec<Value>, before: &str, rest: Option<&str>) -> Parsed {
     let mut notes = Vec::new();
     let lines = before.lines().filter(|line| !line.trim().is_empty()).count();
     if lines > 0 {
-        notes.push(format!("{} that are not JSON came before", lines_of(lines)));
+        notes.push(format!("{} not JSON came before", lines_of(lines)));
     }
     if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
         let first = room::cut(rest.lines().next().unwrap_or_default(), 80);
         let lines = lines_of(rest.lines().count());
-        notes.push(format!("{lines} that are not JSON, or are cut, came after: {first}"));
+        notes.push(format!("{lines} not JSON, or cut, came after: {first}"));
     }
     let value = if all.len() == 1 { all.remove(0) } else { Value::Array(all) };
     Parsed { value, note: (!notes.is_empty()).then(|| notes.join("; ")) }
 }
 
 fn lines_of(count: usize) -> String {
-    if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
+    if count == 1 { "1 line that is".to_owned() } else { format!("{count} lines that are") }
 }
 
 pub(crate) fn extract<R: Read>(

@@ -205,7 +205,7 @@ pub(crate) fn extract<R: Read>(
     let names: Vec<_> = found.iter().map(|found| found.runner).collect();
     found.retain(|found| !found.alike.iter().any(|name| names.contains(name)));
     if found.is_empty() {
-        let message = "no test runner that this knows printed anything here".to_owned();
+        let message = "no known test runner printed anything here".to_owned();
         return Ok(Err(NotFound { message, tail: input.tail }));
     }
     Ok(Ok(join(found, &input, hint, room)))

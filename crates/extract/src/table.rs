@@ -61,8 +61,7 @@ pub(crate) fn extract<R: Read>(
         }));
     }
     let message =
-        "no table that this knows was printed here: no aligned columns, CSV or TSV with a header"
-            .to_owned();
+        "no table was found here: no aligned columns, CSV or TSV with a header".to_owned();
     Ok(Err(NotFound { message, tail: input.tail }))
 }
 

@@ -91,7 +91,7 @@ impl Runner for Libtest {
         if self.announced > self.blocks {
             let silent = self.announced - self.blocks;
             self.doubts.add(format!(
-                "{silent} of {} test binaries printed no result that this knows",
+                "{silent} of {} test binaries printed no result in a known form",
                 self.announced
             ));
         }

@@ -136,7 +136,8 @@ impl From<Result<Extracted, NotFound>> for Findings {
     fn from(found: Result<Extracted, NotFound>) -> Self {
         match found {
             Ok(Extracted { value, note, tail, omitted }) => {
-                let left_out = (omitted > 0).then(|| format!("{omitted} more left out"));
+                let left_out = (omitted > 0)
+                    .then(|| format!("{omitted} more left out; select some with json_path"));
                 let said: Vec<_> = note.into_iter().chain(left_out).collect();
                 let message = (!said.is_empty()).then(|| said.join("; "));
                 Self { value: Some(value), tail: tail.unwrap_or_default(), message }
