@@ -61,6 +61,15 @@ struct Diagnostic {
     message: String,
 }
 
+impl Diagnostic {
+    /// Adds what a compiler writes at the place itself, as rustc does in its short form.
+    fn explain(&mut self, label: &str) {
+        if !self.message.contains(label) {
+            self.message = format!("{}: {label}", self.message);
+        }
+    }
+}
+
 /// What was found so far.
 struct Report {
     seen: HashSet<u64>,

@@ -37,6 +37,14 @@ impl Linter for Arrow {
             placed.code = Some(lint.to_owned());
             return true;
         }
+        // 3 |     let y: i32 = "two";
+        //   |            ---   ^^^^^ expected `i32`, found `&str`
+        if let Some(placed) = &mut self.placed
+            && let Some(label) = label(trimmed)
+        {
+            placed.explain(label);
+            return true;
+        }
         // An error without a place, such as one of the linker. Cargo's own summaries say nothing new.
         if self.header.is_some() {
             self.flush(report);
@@ -97,6 +105,12 @@ fn header(line: &str) -> Option<Diagnostic> {
         .to_owned();
     let code = Some(code.trim_end_matches(':').to_owned());
     Some(Diagnostic { severity: Some("error".to_owned()), code, message, ..Diagnostic::default() })
+}
+
+/// What stands behind the mark of the place itself.
+fn label(line: &str) -> Option<&str> {
+    let (_, label) = line.strip_prefix('|')?.rsplit_once('^')?;
+    Some(label.trim()).filter(|label| !label.is_empty())
 }
 
 fn lint(text: &str) -> Option<&str> {

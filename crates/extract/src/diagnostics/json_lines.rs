@@ -42,14 +42,18 @@ fn rustc(message: &Value) -> Option<Diagnostic> {
         spans.iter().find(|span| span.get("is_primary").and_then(Value::as_bool) == Some(true));
     // `aborting due to 1 previous error` has no place.
     let primary = primary?;
-    Some(Diagnostic {
+    let mut found = Diagnostic {
         file: primary.get("file_name").and_then(Value::as_str).map(str::to_owned),
         line: primary.get("line_start").and_then(Value::as_u64),
         column: primary.get("column_start").and_then(Value::as_u64),
         severity: Some(level.to_owned()),
         code: message.pointer("/code/code").and_then(Value::as_str).map(str::to_owned),
         message: text,
-    })
+    };
+    if let Some(label) = primary.get("label").and_then(Value::as_str) {
+        found.explain(label);
+    }
+    Some(found)
 }
 
 fn mypy(value: &Value) -> Option<Diagnostic> {

@@ -1,10 +1,18 @@
 //! Node's own test runner, as its `spec` reporter prints it. Its other reporters print TAP and JUnit.
 
+use std::collections::HashMap;
+
 use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect, number};
 
 /// The lines that end a run, in their order.
 const COUNTERS: [&str; 8] =
     ["tests", "suites", "pass", "fail", "cancelled", "skipped", "todo", "duration_ms"];
+
+/// What is said of a file that failed.
+const NOTHING_SAID: &str = "'test failed'";
+
+/// Of so many files it is known why they failed.
+const MOST_THROWN: usize = 100;
 
 #[derive(Default)]
 pub(super) struct Node {
@@ -17,6 +25,11 @@ pub(super) struct Node {
     place: Option<(String, u64)>,
     block: Option<Block>,
     failures: Failures,
+    /// The error that was printed last, and whether its message goes on.
+    error: String,
+    in_error: bool,
+    /// What ended a file, by its name.
+    thrown: HashMap<String, String>,
 }
 
 /// A failed test, while it is told.
@@ -43,11 +56,15 @@ impl Runner for Node {
             self.detail(line);
         } else if is_mark(line) {
             self.marks += 1;
+            self.ends(line);
+        } else {
+            self.printed(line);
         }
     }
 
     fn output_ends(&mut self) {
         self.end_block();
+        self.error.clear();
         self.failing = false;
         self.counters.clear();
     }
@@ -79,6 +96,34 @@ impl Runner for Node {
 }
 
 impl Node {
+    /// An error that nobody caught: its kind and message, up to the first frame of the stack.
+    fn printed(&mut self, line: &str) {
+        let is_error = || {
+            let (kind, _) = line.split_once(':').unwrap_or_default();
+            kind.trim_end_matches(']').ends_with("Error") || kind.contains("Error [")
+        };
+        if !line.starts_with(' ') && is_error() {
+            self.error.clear();
+            self.in_error = true;
+        }
+        self.in_error &= !is_frame(line);
+        if self.in_error {
+            collect(&mut self.error, line);
+        }
+    }
+
+    /// A file that fails says only that it did. The error was printed before.
+    fn ends(&mut self, line: &str) {
+        let error = std::mem::take(&mut self.error);
+        self.in_error = false;
+        if let Some(name) = line.strip_prefix("✖ ")
+            && !error.is_empty()
+            && self.thrown.len() < MOST_THROWN
+        {
+            self.thrown.insert(without_time(name).to_owned(), error);
+        }
+    }
+
     /// `test at a.test.js:5:3`, then the test's line, then what it said.
     fn detail(&mut self, line: &str) {
         if let Some(place) = line.strip_prefix("test at ") {
@@ -86,18 +131,38 @@ impl Node {
             self.place = super::location(place);
         } else if let Some(name) = line.strip_prefix("✖ ") {
             self.end_block();
-            let name = name.rsplit_once(" (").map_or(name, |(name, _)| name);
+            let name = without_time(name);
             let place = self.place.take();
             self.block = Some(Block { name: name.to_owned(), place, message: String::new() });
+        } else if is_own_frame(line) {
+            // Nobody looks for a mistake there.
         } else if let Some(block) = &mut self.block {
             collect(&mut block.message, line.strip_prefix("  ").unwrap_or(line));
         }
     }
 
     fn end_block(&mut self) {
-        let Some(block) = self.block.take() else { return };
+        let Some(mut block) = self.block.take() else { return };
+        if block.message.trim() == NOTHING_SAID
+            && let Some(error) = self.thrown.remove(&block.name)
+        {
+            block.message = error;
+        }
         self.failures.push(Failure::new(&block.name, &block.message).at(block.place));
     }
+}
+
+fn without_time(name: &str) -> &str {
+    name.rsplit_once(" (").map_or(name, |(name, _)| name)
+}
+
+fn is_frame(line: &str) -> bool {
+    line.trim_start().starts_with("at ") && line.starts_with(' ')
+}
+
+/// A frame of node's own code.
+fn is_own_frame(line: &str) -> bool {
+    is_frame(line) && (line.contains("(node:") || line.contains(" node:"))
 }
 
 fn counter(line: &str, name: &str) -> Option<u64> {
