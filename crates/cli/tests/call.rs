@@ -49,6 +49,22 @@ fn a_call_prints_what_the_command_printed_and_ends_as_it_ended() {
 }
 
 #[test]
+fn what_was_extracted_is_printed_instead_of_the_output() {
+    let (stdout, stderr, code) =
+        call(&["execute_command", "command=echo '{\"a\": [1]}'; exit 3", "extract=json"]);
+    assert_eq!(serde_json::from_str::<Value>(&stdout).unwrap(), serde_json::json!({"a": [1]}));
+    assert_eq!((stderr.as_str(), code), ("", 3));
+}
+
+#[test]
+fn warnings_are_printed_apart() {
+    let command = r#"command=perl -e '$name = "r" . "m"; exec $name, "/nonexistent/x"'"#;
+    let (stdout, stderr, _) = call(&["--deny", "rm", "execute_command", command]);
+    assert!(stderr.starts_with("mcpz: warning: policy: `perl` ("), "{stderr}");
+    assert_eq!(stdout, "");
+}
+
+#[test]
 fn arguments_are_read_by_the_tools_schema() {
     let (stdout, _, code) = call(&[
         "execute_command",

@@ -20,7 +20,7 @@ use crate::output_uri::{ComparedCursor, OutputUri};
 
 /// What to do when there is nothing to compare with.
 const NO_EARLIER: &str = "there is no earlier run of this command in this directory whose output is kept, so this is \
-    the output as it is; the next run can be compared with it";
+    the output as it is";
 
 /// What has the same length as changes or less.
 const NO_SHORTER: &str = "this is all of the output, as the changes take no less room";
