@@ -58,23 +58,13 @@ impl Drop for Folder {
 
 impl Door {
     pub fn open(parent: &Path) -> io::Result<Self> {
-        let (token, maker) = (random_name()?, Maker::own().ok_or(io::ErrorKind::NotFound)?);
-        let random = random_name()?;
-        let (random, _) = random.split_at(16);
-        let folder = Folder(parent.join(format!("{PREFIX}{maker}-{random}")));
-        DirBuilder::new().mode(0o700).create(&folder.0)?;
-        let door = |folder: Folder| {
-            let mounted = folder.mounted();
-            DirBuilder::new().create(&mounted)?;
-            set_permissions(&mounted, Permissions::from_mode(0o755))?;
-            // Whole paths of sockets must be short.
-            let directory = File::open(&mounted)?;
-            let socket = path_of(&directory).join(SOCKET);
-            let listener = UnixListener::bind(&socket)?;
-            set_permissions(&socket, Permissions::from_mode(0o666))?;
-            Ok(Self { listener, token, folder })
-        };
-        door(folder)
+        let folder = Folder::create(parent)?;
+        // Whole paths of sockets must be short.
+        let mounted = File::open(folder.mounted())?;
+        let socket = path_of(&mounted).join(SOCKET);
+        let listener = UnixListener::bind(&socket)?;
+        set_permissions(&socket, Permissions::from_mode(0o666))?;
+        Ok(Self { listener, token: random_name()?, folder })
     }
 
     pub fn mount(&self) -> ApiMount {
@@ -124,6 +114,16 @@ impl Door {
 }
 
 impl Folder {
+    fn create(parent: &Path) -> io::Result<Self> {
+        let (maker, random) = (Maker::own().ok_or(io::ErrorKind::NotFound)?, random_name()?);
+        let folder = Self(parent.join(format!("{PREFIX}{maker}-{random}")));
+        DirBuilder::new().mode(0o700).create(&folder.0)?;
+        let mounted = folder.mounted();
+        DirBuilder::new().create(&mounted)?;
+        set_permissions(&mounted, Permissions::from_mode(0o755))?;
+        Ok(folder)
+    }
+
     fn mounted(&self) -> PathBuf {
         self.0.join("in")
     }
