@@ -21,6 +21,7 @@ mod listener;
 mod makers;
 mod note;
 mod notes;
+mod prepared;
 mod processes;
 mod rules;
 mod seen;
@@ -34,19 +35,18 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::time::{Duration, Instant};
 
 use mcpz_policy::is_inert;
 
-use crate::exec_rules::{ExecRules, RefusedBecause, RefusedExec};
+use crate::exec_rules::{EncodedRules, RefusedBecause, RefusedExec};
 use crate::git_configs::{self, SharedConfig};
 use crate::tree;
 pub use filter::Asks;
 use formats::Nature;
-use identity::Changed;
 use listener::{Listener, Named, Question};
+use prepared::Prepared;
 use processes::{Caller, Next, Processes};
-use rules::{Rules, Standing};
+use rules::Standing;
 use target::{Target, View, base_name, user_namespace_of};
 
 /// How many different refusals are kept.
@@ -56,46 +56,17 @@ const MAX_REFUSED: usize = 20;
 const SHOWN_ARGUMENTS: usize = 8;
 const SHOWN_CHARACTERS: usize = 200;
 
-/// How long the files of denied programs are taken as known.
-const LOOKUP_AGE: Duration = Duration::from_secs(10);
-
 /// The lock of one keeper, for one run after the other.
 pub struct ExecLock {
     listener: Listener,
     token: u64,
     view: View,
     run: Option<LockedRun>,
-    /// The rules of the next run, or of an earlier one: looking up denied programs takes long.
+    /// For the next run, or from an earlier one.
     prepared: Option<Prepared>,
     asks: Asks,
     /// Configurations of git that processes may change in harmless ways.
     configs: Vec<SharedConfig>,
-}
-
-struct Prepared {
-    denied: Vec<String>,
-    path: Vec<u8>,
-    rules: Rules,
-    at: Instant,
-    /// The same, in seconds since 1970.
-    seconds: i64,
-}
-
-impl Prepared {
-    fn new(rules: ExecRules, path: &[u8]) -> Self {
-        let (at, seconds) = (Instant::now(), Changed::now().seconds);
-        let denied = rules.denied.clone();
-        Self { denied, rules: Rules::new(rules, path), path: path.to_owned(), at, seconds }
-    }
-
-    /// Looks up denied programs once more for a file that is younger: one may have been installed since, and this may
-    /// be a copy.
-    fn keep_up_with(&mut self, target: &Target) {
-        if target.changed.seconds >= self.seconds {
-            (self.at, self.seconds) = (Instant::now(), Changed::now().seconds);
-            self.rules.look_up();
-        }
-    }
 }
 
 /// The first process of a run.
@@ -156,18 +127,13 @@ impl ExecLock {
         self.token
     }
 
-    /// Gets ready for a run with these rules and this `PATH`, before anything of it is there.
-    pub fn prepare(&mut self, rules: ExecRules, path: &[u8]) {
-        let is_same = |it: &Prepared| {
-            it.denied == rules.denied && it.path == path && it.at.elapsed() < LOOKUP_AGE
-        };
-        self.prepared = Some(match self.prepared.take().filter(is_same) {
-            Some(mut prepared) => {
-                prepared.rules.replace_allowed(rules);
-                prepared
-            }
-            None => Prepared::new(rules, path),
-        });
+    /// Gets ready for a run with these rules and this `PATH`, before anything of it is there. Returns whether they hold
+    /// anything.
+    pub fn prepare(&mut self, given: &EncodedRules, path: &[u8]) -> Result<bool, postcard::Error> {
+        let prepared = Prepared::next(self.prepared.take(), given, path)?;
+        let holds = prepared.holds;
+        self.prepared = Some(prepared);
+        Ok(holds)
     }
 
     /// Chooses the first program of the run, about which the kernel does not ask, among these paths, from this
@@ -234,9 +200,11 @@ impl ExecLock {
     }
 
     /// Allows the run more than before.
-    pub fn permit(&mut self, rules: ExecRules) {
-        if let Some(run) = &mut self.run {
-            run.prepared.rules.extend(rules);
+    pub fn permit(&mut self, rules: &EncodedRules) {
+        if let Some(run) = &mut self.run
+            && let Ok(rules) = rules.decode()
+        {
+            run.prepared.extend(rules);
         }
     }
 

@@ -1,8 +1,11 @@
 //! What the programs of a run may execute, as the server tells its keeper.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The rules of one run.
 ///
@@ -17,6 +20,70 @@ pub struct ExecRules {
     pub denied: Vec<String>,
     /// The policy's rules for variables that programs may get.
     pub variables: Vec<String>,
+}
+
+impl ExecRules {
+    /// Whether there is anything that they do not allow.
+    pub fn hold(&self) -> bool {
+        self.allowed.is_some() || !self.denied.is_empty()
+    }
+
+    /// Whether they name no file or folder to which links may lead elsewhere at the next command.
+    pub fn are_lasting(&self) -> bool {
+        let is_lasting = |program: &AllowedProgram| {
+            let mut calls = program.calls.iter().flatten();
+            program.files.is_empty() && calls.all(|call| call.limit.is_none())
+        };
+        self.allowed.iter().flatten().all(is_lasting)
+    }
+}
+
+/// Rules as they travel. Many commands have the same ones, so they are encoded once, and a keeper that gets them again
+/// does not decode them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EncodedRules(Arc<[u8]>);
+
+impl From<&ExecRules> for EncodedRules {
+    fn from(rules: &ExecRules) -> Self {
+        let bytes = postcard::to_allocvec(rules).expect("texts and lists of them can be encoded");
+        Self(bytes.into())
+    }
+}
+
+impl EncodedRules {
+    pub fn decode(&self) -> Result<ExecRules, postcard::Error> {
+        postcard::from_bytes(&self.0)
+    }
+}
+
+impl fmt::Debug for EncodedRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EncodedRules").field(&self.decode()).finish()
+    }
+}
+
+impl Serialize for EncodedRules {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for EncodedRules {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = EncodedRules;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("bytes")
+            }
+
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<EncodedRules, E> {
+                Ok(EncodedRules(bytes.into()))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
 }
 
 /// A program that may be executed.

@@ -22,12 +22,12 @@ use mcpz_sandbox::Permissions;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::exec_rules::{ExecRules, RefusedExec};
+use crate::exec_rules::{EncodedRules, RefusedExec};
 use crate::inspect::{Answer, Question};
 use crate::limits::{Limit, Limits};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 18;
+pub const VERSION: u16 = 19;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
@@ -142,7 +142,7 @@ pub struct Spawn<H = OwnedFd> {
     /// Whether the program gets a pipe to reply on, [`REPLY_FD`].
     pub replies: bool,
     /// What it and all it starts may execute, if not everything.
-    pub exec_rules: Option<ExecRules>,
+    pub exec_rules: Option<EncodedRules>,
 }
 
 /// The working directory of a program.

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ancestry::Identity;
 use crate::exec_lock::ExecLock;
-use crate::exec_rules::{ExecRules, RefusedExec};
+use crate::exec_rules::{EncodedRules, RefusedExec};
 use crate::tree;
 pub use readers::InputReader;
 
@@ -51,7 +51,7 @@ pub enum Question {
     /// Resizes the terminal.
     Resize { rows: u16, columns: u16 },
     /// Allows the processes of the run to execute more than before.
-    Permit(ExecRules),
+    Permit(EncodedRules),
     /// What were they not allowed to execute since this was last asked?
     RefusedExecs {
         /// Whether the next answer leaves these out.
@@ -114,7 +114,7 @@ impl Subject<'_> {
             Question::Resize { rows, columns } => Answer::YesNo(self.resize(*rows, *columns)),
             Question::Permit(rules) => {
                 let lock = self.exec_lock.as_mut();
-                Answer::YesNo(lock.map(|lock| lock.permit(rules.clone())).is_some())
+                Answer::YesNo(lock.map(|lock| lock.permit(rules)).is_some())
             }
             Question::RefusedExecs { take } => {
                 let refused = |lock: &mut ExecLock| match take {

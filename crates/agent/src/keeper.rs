@@ -274,9 +274,9 @@ impl Keeper {
         let (Some(lock), Some(rules)) = (&mut self.exec_lock, spawn.exec_rules.take()) else {
             return Ok(None);
         };
-        let holds = rules.allowed.is_some() || !rules.denied.is_empty();
         let (path, files) = self.launcher.files(spawn)?;
-        lock.prepare(rules, &path);
+        let garbled = |_| Failure { stage: Stage::Confinement, errno: libc::EPROTO };
+        let holds = lock.prepare(&rules, &path).map_err(garbled)?;
         let Program::Argv(words) = &spawn.program else { return Ok(None) };
         // The shell of a session was chosen by the server.
         if spawn.stdin == Stdin::Orders || !holds {

@@ -114,8 +114,8 @@ pub use descriptor::{is_all_read, path_of};
 pub use error::LinkError;
 pub use exec_lock::can_lock;
 pub use exec_rules::{
-    AllowedCall, AllowedProgram, Argument, CallLimit, ExecRules, MayRun, RefusedBecause,
-    RefusedExec,
+    AllowedCall, AllowedProgram, Argument, CallLimit, EncodedRules, ExecRules, MayRun,
+    RefusedBecause, RefusedExec,
 };
 pub use frame::{
     Attached, Confinement, Directory, Exit, Failure, FrameError, MAX_FRAME, Program, REPLY_FD,

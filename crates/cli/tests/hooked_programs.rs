@@ -78,7 +78,7 @@ fn rules(program: &Path) -> Option<ExecRules> {
     let scene = Scene::at("/");
     let allowed = policy.judge(name, "/bin/sh", &scene).lock?.allowed?;
     let nothing = mcpz_policy::MayRun::Only([].into());
-    let [known] = allowed.as_slice() else { return None };
+    let [known] = &*allowed else { return None };
     let rule = AllowedProgram {
         name: known.name.clone(),
         files: Vec::new(),
@@ -124,7 +124,7 @@ fn two_hundred_programs_that_nobody_knows_execute_nothing_else() {
                 stdin: Stdin::Null,
                 joined: true,
                 replies: false,
-                exec_rules: Some(exec_rules),
+                exec_rules: Some((&exec_rules).into()),
             };
             let output = printed(&link, spawn).await;
             assert!(!output.contains("uid="), "{}: {output}", program.display());

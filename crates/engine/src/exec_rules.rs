@@ -2,49 +2,85 @@
 //!
 //!     policy: Lock ─▶ ExecRules ─▶ keeper ─▶ RefusedExec ─▶ warnings and the audit trail
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpz_agent::{
-    AllowedCall, AllowedProgram, Argument, CallLimit, ExecRules, MayRun, RefusedBecause,
-    RefusedExec,
+    AllowedCall, AllowedProgram, Argument, CallLimit, EncodedRules, ExecRules, MayRun,
+    RefusedBecause, RefusedExec,
 };
-use mcpz_policy::{Lock, LockedCall, LockedWord, is_interpreter, is_shell};
+use mcpz_policy::{Lock, LockedCall, LockedProgram, LockedWord, is_interpreter, is_shell};
 
 /// How many refusals are reported for one command.
 const MAX_REPORTED: usize = 5;
 
-/// A lock in the form the keeper takes. `path` is the server's `PATH`.
-pub fn exec_rules(lock: Lock, path: Option<&OsStr>) -> ExecRules {
-    let argument = |word| match word {
-        LockedWord::Known(text) => Argument::Known(text),
-        LockedWord::Begins(start) => Argument::Begins(start),
-        LockedWord::AllBegin(start) => Argument::AllBegin(start),
+/// How many locks are remembered with their rules.
+const REMEMBERED: usize = 32;
+
+/// A lock in the form the keeper takes. `path` is the server's `PATH`. Most commands have a lock that one of the last
+/// had, so those are remembered.
+pub fn exec_rules(lock: Lock, path: Option<&OsStr>) -> EncodedRules {
+    static LAST: Mutex<VecDeque<(Lock, Vec<u8>, EncodedRules)>> = Mutex::new(VecDeque::new());
+    let path = path.unwrap_or_default().as_bytes();
+    let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_it = |(known, its_path, _): &&(Lock, Vec<u8>, EncodedRules)| {
+        is_same(known, &lock) && its_path == path
+    };
+    if let Some((.., rules)) = last().iter().find(is_it) {
+        return rules.clone();
+    }
+    let rules = EncodedRules::from(&translated(&lock, path));
+    let mut last = last();
+    last.truncate(REMEMBERED - 1);
+    last.push_front((lock, path.to_vec(), rules.clone()));
+    rules
+}
+
+/// Whether two locks are certainly the same. What is allowed is only compared by its address.
+fn is_same(one: &Lock, other: &Lock) -> bool {
+    let allowed = match (&one.allowed, &other.allowed) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    allowed && one.denied == other.denied && one.variables == other.variables
+}
+
+fn translated(lock: &Lock, path: &[u8]) -> ExecRules {
+    let argument = |word: &LockedWord| match word {
+        LockedWord::Known(text) => Argument::Known(text.clone()),
+        LockedWord::Begins(start) => Argument::Begins(start.clone()),
+        LockedWord::AllBegin(start) => Argument::AllBegin(start.clone()),
         LockedWord::Any => Argument::Any,
         LockedWord::Many => Argument::Many,
         LockedWord::Operand => Argument::Operand,
         LockedWord::Operands => Argument::Operands,
     };
-    let call = |call: LockedCall| AllowedCall {
-        words: call.words.into_iter().map(argument).collect(),
-        limit: call.limit.map(|it| CallLimit { rule: it.rule, directory: it.directory.into() }),
+    let call = |call: &LockedCall| AllowedCall {
+        words: call.words.iter().map(argument).collect(),
+        limit: call
+            .limit
+            .as_ref()
+            .map(|it| CallLimit { rule: it.rule.clone(), directory: it.directory.clone().into() }),
     };
-    let allowed = lock.allowed.map(|programs| {
-        let allowed = programs.into_iter().map(|program| AllowedProgram {
-            name: program.name,
-            files: program.files.into_iter().map(Into::into).collect(),
-            named: program.named,
-            calls: program.arguments.map(|all| all.into_iter().map(call).collect()),
-            may_run: match program.may_run {
-                mcpz_policy::MayRun::Only(programs) => MayRun::Only(programs.to_vec()),
-                mcpz_policy::MayRun::Anything => MayRun::Anything,
-                mcpz_policy::MayRun::AsBefore => MayRun::AsBefore,
-            },
-        });
-        allowed.collect()
-    });
-    let path = path.unwrap_or_default().as_bytes().to_vec();
-    ExecRules { allowed, path, denied: lock.denied, variables: lock.variables }
+    let program = |program: &LockedProgram| AllowedProgram {
+        name: program.name.clone(),
+        files: program.files.iter().map(Into::into).collect(),
+        named: program.named,
+        calls: program.arguments.as_ref().map(|all| all.iter().map(call).collect()),
+        may_run: match &program.may_run {
+            mcpz_policy::MayRun::Only(programs) => MayRun::Only(programs.to_vec()),
+            mcpz_policy::MayRun::Anything => MayRun::Anything,
+            mcpz_policy::MayRun::AsBefore => MayRun::AsBefore,
+        },
+    };
+    ExecRules {
+        allowed: lock.allowed.as_ref().map(|programs| programs.iter().map(program).collect()),
+        path: path.to_vec(),
+        denied: lock.denied.clone(),
+        variables: lock.variables.clone(),
+    }
 }
 
 /// Refusals, each as a sentence that says what to change.

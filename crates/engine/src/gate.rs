@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_agent::{Directory, ExecRules, Spawn, Stdin};
+use mcpz_agent::{Directory, EncodedRules, Spawn, Stdin};
 use mcpz_audit::{Audit, Permit, RecordedRun, RequestedRun, Source};
 use mcpz_output::Secrets;
 use mcpz_policy::{Judgement, Lock, Scene, Traces, Verdict};
@@ -65,7 +65,7 @@ pub struct Plan {
     /// The directory that it must not leave, if its place has to see to that.
     pub root: Option<PathBuf>,
     /// What it may execute, for a shell that runs already.
-    pub exec_rules: Option<ExecRules>,
+    pub exec_rules: Option<EncodedRules>,
 }
 
 impl Cleared {

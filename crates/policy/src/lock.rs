@@ -12,22 +12,25 @@
 mod git;
 mod needs;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use crate::identity::program;
 use crate::paths::base_name;
 use crate::pattern::glob_path;
-use crate::policy::Policy;
+use crate::policy::{Policy, Runs};
 use crate::programs;
 use crate::rule::{Rule, glob};
 pub use needs::runs_anything;
+
+/// How many sets of programs are remembered with what they need.
+const REMEMBERED: usize = 32;
 
 /// What the programs of a command may execute. What a rule denies is never executed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lock {
     /// `None` means everything that is not denied.
-    pub allowed: Option<Vec<LockedProgram>>,
+    pub allowed: Option<Arc<[LockedProgram]>>,
     /// The deny rules.
     pub denied: Vec<String>,
     /// The allow rules for variables, such as `NAME=*`.
@@ -118,7 +121,7 @@ impl Policy {
         let open = self.allow.is_empty() || self.allow.iter().any(Rule::is_everything);
         let allowed = match open || named.unknown {
             true => None,
-            false => Some(self.with_needs(&named.programs)),
+            false => Some(self.known_needs(named)),
         };
         let variables = self.allow.iter().filter(|rule| rule.is_about_variables());
         let variables = variables.map(ToString::to_string).collect();
@@ -128,6 +131,23 @@ impl Policy {
     /// The lock for a shell that waits for commands, each of which has a lock of its own.
     pub fn lock_of_session(&self) -> Option<Lock> {
         self.lock(&Named::default())
+    }
+
+    /// The same, as most commands name the same programs as one of the last.
+    fn known_needs(&self, named: &Named) -> Arc<[LockedProgram]> {
+        type Known = (Vec<Runs>, Vec<NamedProgram>, Arc<[LockedProgram]>);
+        static LAST: Mutex<VecDeque<Known>> = Mutex::new(VecDeque::new());
+        let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it =
+            |(runs, programs, _): &&Known| (runs, programs) == (&self.runs, &named.programs);
+        if let Some((.., needs)) = last().iter().find(is_it) {
+            return needs.clone();
+        }
+        let needs: Arc<[_]> = self.with_needs(&named.programs).into();
+        let mut last = last();
+        last.truncate(REMEMBERED - 1);
+        last.push_front((self.runs.clone(), named.programs.clone(), needs.clone()));
+        needs
     }
 
     /// Programs, and what they need, and what that needs.
@@ -298,7 +318,7 @@ pub struct Named {
     unknown: bool,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct NamedProgram {
     name: String,
     at: ProgramFiles,
@@ -307,7 +327,7 @@ struct NamedProgram {
 }
 
 /// Where a program is that is named by a path.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramFiles {
     /// What its name means if that is a relative path.
     pub files: Vec<String>,

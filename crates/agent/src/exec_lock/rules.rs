@@ -115,6 +115,17 @@ impl Rules {
         self.allowed = rules.allowed.map(|all| all.into_iter().map(with_real_folders).collect());
         self.makers = Makers::default();
         let earlier = self.notes.take();
+        self.note(earlier);
+    }
+
+    /// The same for a run after the one before.
+    pub fn begin_again(&mut self) {
+        self.makers = Makers::default();
+        let earlier = self.notes.take();
+        self.note(earlier);
+    }
+
+    fn note(&mut self, earlier: Option<Notes>) {
         self.notes = self.allowed.as_ref().map(|programs| {
             let mut notes = match earlier {
                 Some(earlier) => Notes::begin_after(earlier, &self.folders),

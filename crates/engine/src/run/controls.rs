@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpz_agent::ExecRules;
+use mcpz_agent::EncodedRules;
 use mcpz_output::Output;
 use tokio::sync::{mpsc, oneshot};
 
@@ -50,7 +50,7 @@ impl Controls {
     }
 
     /// Allows its processes to execute more than before, from the next thing that is written to it on.
-    pub(crate) fn permit(&self, rules: ExecRules) {
+    pub(crate) fn permit(&self, rules: EncodedRules) {
         self.send(Message::Do(RunAction::Permit(rules)));
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_agent::{Answer, ExecRules, Question};
+use mcpz_agent::{Answer, EncodedRules, Question};
 use mcpz_output::Output;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
@@ -27,7 +27,7 @@ pub enum RunAction {
         grace: Duration,
     },
     /// Allows its processes to execute more than before.
-    Permit(ExecRules),
+    Permit(EncodedRules),
 }
 
 /// What a run's task receives. When all senders are gone, a run without an outcome is cancelled.
