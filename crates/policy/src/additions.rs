@@ -25,7 +25,7 @@ use crate::script::Word;
 use crate::variables::are_harmless_to_rustc;
 use check::Check;
 use modules::module_row;
-pub use reach::{Reach, added_places, reach};
+pub use reach::{AddedPlaces, Reach, added_places, reach};
 use row::{Kind, is_number};
 use table::row;
 

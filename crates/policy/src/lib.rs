@@ -43,7 +43,7 @@ mod traces;
 mod typing;
 mod variables;
 
-pub use additions::Reach;
+pub use additions::{AddedPlaces, Reach};
 pub use denial::{Denial, Suspect, Why};
 pub use identity::is_same_program;
 pub use limit::{Limit, Place};

@@ -3,7 +3,7 @@
 //! The judge reads with it what a command says, and the keeper what a process really executes: the same code, so that
 //! neither takes what the other refuses.
 
-use crate::additions::{self, Arguments, Reach};
+use crate::additions::{self, AddedPlaces, Arguments, Reach};
 use crate::paths::base_name;
 use crate::rule::{CommandName, Rule, RuleError};
 use crate::script::Word;
@@ -47,7 +47,7 @@ pub struct Limit {
 /// Where a call holds, and which directories and files it adds.
 pub struct Place {
     pub reach: Reach,
-    pub added: Vec<String>,
+    pub added: AddedPlaces,
 }
 
 impl Limit {

@@ -3,13 +3,16 @@
 //! The arguments have to be what the command says, and the keeper knows more than the policy did: what became of each
 //! word, and the directory. So where a rule allows one use of a program that can run anything, it is asked again.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use mcpz_policy::Reach;
 
 use super::target::Target;
 use crate::exec_rules::{AllowedCall, AllowedProgram, Argument, CallLimit};
+
+/// How many words are compared with how many others. A process waits for the answer, and so does the run.
+const MOST_PAIRS: usize = 1 << 24;
 
 /// Whether a program may be executed with these arguments, of which the first is its name. By another name or path it
 /// may take the others differently.
@@ -58,13 +61,20 @@ fn is_within(place: &mcpz_policy::Place, limit: &CallLimit, directory: &Path) ->
         Reach::Here => directory == begin,
         Reach::Below => is_below(directory),
     };
-    // Each may be meant from the one before.
-    let mut last = directory.to_owned();
+    let mut from = vec![directory.to_owned()];
+    let leads_inside = |from: &[PathBuf], path: &String| {
+        from.iter().all(|folder| is_inside(&folder.join(path), &is_below))
+    };
+    // Each folder may be meant from the one before.
+    let enters = |folder: &String| {
+        let is_inside = leads_inside(&from, folder);
+        let last = from.last().map(|last| last.join(folder));
+        from = [directory.to_owned()].into_iter().chain(last).collect();
+        is_inside
+    };
     is_there
-        && place.added.iter().all(|added| {
-            last.push(added);
-            [&last, &directory.join(added)].iter().all(|path| is_inside(path, &is_below))
-        })
+        && place.added.folders.iter().all(enters)
+        && place.added.files.iter().all(|file| leads_inside(&from, file))
 }
 
 /// Whether a path leads inside, or nowhere yet but to a new name inside.
@@ -72,24 +82,47 @@ fn is_inside(path: &Path, is_below: &impl Fn(&Path) -> bool) -> bool {
     match fs::canonicalize(path) {
         Ok(real) => is_below(&real),
         Err(_) => {
-            let is_new = fs::symlink_metadata(path).is_err() && path.file_name().is_some();
-            is_new && path.parent().is_some_and(|folder| is_inside(folder, is_below))
+            let found = fs::symlink_metadata(path);
+            let is_new = found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            is_new
+                && path.file_name().is_some()
+                && path.parent().is_some_and(|folder| is_inside(folder, is_below))
         }
     }
 }
 
 /// How many of the given words each of the expected ones stands for. `None` if they do not fit.
 fn counts(words: &[Argument], given: &[Vec<u8>]) -> Option<Vec<usize>> {
+    // Those at both ends that stand for one word each need no search.
+    let is_one = |word: &&Argument| numbers(word) == (1, 1);
+    let head = words.iter().take_while(is_one).count();
+    let tail = words[head..].iter().rev().take_while(is_one).count();
+    let searched = given.len().checked_sub(head + tail)?;
+    let (first, rest) = words.split_at(head);
+    let (inner, last) = rest.split_at(rest.len() - tail);
+    let (given_first, rest) = given.split_at(head);
+    let (given_inner, given_last) = rest.split_at(searched);
+    let fit = |words: &[Argument], given: &[Vec<u8>]| {
+        words.iter().zip(given).all(|(word, given)| is(word, given))
+    };
+    let is_short = inner.len().saturating_mul(searched) <= MOST_PAIRS;
+    if !is_short || !fit(first, given_first) || !fit(last, given_last) {
+        return None;
+    }
+    let found = search(inner, given_inner)?;
+    Some([vec![1; head], found, vec![1; tail]].concat())
+}
+
+/// The same, where any word may stand for several.
+fn search(words: &[Argument], given: &[Vec<u8>]) -> Option<Vec<usize>> {
     // For each word, how many of the given ones those before it may stand for.
     let mut all = vec![vec![false; given.len() + 1]];
     all[0][0] = true;
     for word in words {
-        let reached = all.last()?;
-        let may_be_none = matches!(word, Argument::Many | Argument::Operands);
-        let repeats = may_be_none || matches!(word, Argument::AllBegin(_));
-        let mut next = if may_be_none { reached.clone() } else { vec![false; reached.len()] };
+        let (reached, (least, most)) = (all.last()?, numbers(word));
+        let mut next = if least == 0 { reached.clone() } else { vec![false; reached.len()] };
         for (at, given) in given.iter().enumerate() {
-            let before = reached[at] || repeats && next[at];
+            let before = reached[at] || most > 1 && next[at];
             next[at + 1] |= before && is(word, given);
         }
         all.push(next);
@@ -98,19 +131,23 @@ fn counts(words: &[Argument], given: &[Vec<u8>]) -> Option<Vec<usize>> {
     all.last()?.get(end).filter(|fits| **fits)?;
     let mut counts = vec![0; words.len()];
     for (at, word) in words.iter().enumerate().rev() {
-        let count = (0..=end).find(|count| {
-            let stands = given[end - count..end].iter().all(|given| is(word, given));
-            let allowed = match word {
-                Argument::Many | Argument::Operands => true,
-                Argument::AllBegin(_) => *count > 0,
-                _ => *count == 1,
-            };
-            allowed && stands && all[at][end - count]
-        })?;
+        let (least, most) = numbers(word);
+        let before = given[..end].iter().rev();
+        let longest = before.take(most).take_while(|given| is(word, given)).count();
+        let count = (least..=longest).find(|count| all[at][end - count])?;
         counts[at] = count;
         end -= count;
     }
     Some(counts)
+}
+
+/// The least and the largest number of words that one may stand for.
+fn numbers(word: &Argument) -> (usize, usize) {
+    match word {
+        Argument::Many | Argument::Operands => (0, usize::MAX),
+        Argument::AllBegin(_) => (1, usize::MAX),
+        Argument::Known(_) | Argument::Begins(_) | Argument::Any | Argument::Operand => (1, 1),
+    }
 }
 
 /// Whether a word may be this one.
@@ -129,6 +166,8 @@ fn is(word: &Argument, given: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use mcpz_policy::AddedPlaces;
+
     use super::*;
 
     fn bytes(words: &[&str]) -> Vec<Vec<u8>> {
@@ -155,6 +194,38 @@ mod tests {
         for given in [&["e.py"][..], &["scripts/../e.py"], &["-m", "scripts/a.py"], &[]] {
             assert_eq!(counts(&words, &bytes(given)), None, "{given:?}");
         }
+    }
+
+    /// Enough for a search that tries every beginning with every end to take minutes.
+    const MANY: usize = 20_000;
+
+    #[test]
+    fn what_a_pattern_became_is_compared_once() {
+        let all = |folder| (0..MANY).map(move |at| format!("{folder}/{at}").into_bytes());
+        let begins = |text: &str| Argument::AllBegin(text.to_owned());
+        let known = |text: &str| Argument::Known(text.to_owned());
+        let words = [known("-l"), begins("a/"), Argument::Operands, begins("b/"), known("-d")];
+        let given = [b"-l".to_vec()].into_iter().chain(all("a")).chain(all("b"));
+        let given: Vec<_> = given.chain([b"-d".to_vec()]).collect();
+        assert_eq!(counts(&words, &given), Some(vec![1, MANY, MANY - 1, 1, 1]));
+        let same: Vec<_> = (0..MANY).map(|_| known("x")).collect();
+        assert!(counts(&same, &vec![b"x".to_vec(); MANY]).is_some());
+        assert_eq!(counts(&vec![Argument::Many; MANY], &vec![b"x".to_vec(); MANY]), None);
+    }
+
+    #[test]
+    fn each_file_that_is_added_is_looked_up_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = fs::canonicalize(folder.path()).unwrap();
+        let limit = CallLimit { rule: String::from("pytest"), directory: directory.clone() };
+        let place = |files: Vec<String>, folders: &[&str]| {
+            let folders = folders.iter().map(ToString::to_string).collect();
+            mcpz_policy::Place { reach: Reach::Below, added: AddedPlaces { folders, files } }
+        };
+        let files = || (0..MANY).map(|at| format!("tests/test_{at}.py")).collect();
+        assert!(is_within(&place(files(), &["a", "b"]), &limit, &directory));
+        assert!(!is_within(&place(files(), &["a", "../.."]), &limit, &directory));
+        assert!(!is_within(&place(vec!["a/".repeat(1 << 20)], &[]), &limit, &directory));
     }
 
     #[test]

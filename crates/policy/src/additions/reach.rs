@@ -41,8 +41,7 @@ pub fn reach(program: &str, given: Arguments<'_, '_>) -> Reach {
         }
         () if is_interpreter => {
             let runs_module = |at: usize| {
-                let (_, name) =
-                    programs::in_letters(program, &text(at)).filter(|it| it.0 == 'm')?;
+                let (_, name) = programs::in_letters(program, &text(at)).filter(|it| it.0 == 'm')?;
                 Some(if name.is_empty() {
                     (text(at + 1).into_owned(), at + 2)
                 } else {
@@ -76,21 +75,33 @@ pub fn reach(program: &str, given: Arguments<'_, '_>) -> Reach {
     }
 }
 
+/// What a call names besides the rule.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct AddedPlaces {
+    /// Directories, or files in them, from which the program works, each perhaps from the one before.
+    pub folders: Vec<String>,
+    pub files: Vec<String>,
+}
+
 /// The directories and files that a call names besides the rule, and from which the program works.
-pub fn added_places(program: &str, given: Arguments<'_, '_>) -> Vec<String> {
+pub fn added_places(program: &str, given: Arguments<'_, '_>) -> AddedPlaces {
     let row = row(identity::program(program));
     let text = |at: usize| given.text(at).unwrap_or_default().into_owned();
-    let unnamed = (0..given.words.len()).filter(|at| !given.names(*at));
-    let place = |at: usize| {
+    let mut added = AddedPlaces::default();
+    for at in (0..given.words.len()).filter(|at| !given.names(*at)) {
         let word = text(at);
         match row.option(&word) {
-            Kind::Place => Some(text(at + 1)),
-            Kind::PlaceIn => word.split_once('=').map(|(_, value)| value.to_owned()),
-            _ if row.operands == Operands::Tests => Some(word).filter(|it| !it.starts_with('-')),
-            _ => None,
+            Kind::Place => added.folders.push(text(at + 1)),
+            Kind::PlaceIn => {
+                added.folders.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
+            }
+            _ if row.operands == Operands::Tests && !word.starts_with('-') => {
+                added.files.push(word)
+            }
+            _ => {}
         }
-    };
-    unnamed.filter_map(place).collect()
+    }
+    added
 }
 
 /// Whether a word of the rule means the same in every directory, or what the directory makes of it: a sub-command, a
