@@ -18,6 +18,7 @@ mod filter;
 mod formats;
 mod identity;
 mod listener;
+mod listings;
 mod makers;
 mod note;
 mod notes;

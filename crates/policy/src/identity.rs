@@ -10,13 +10,14 @@ use crate::names::Names;
 
 /// Programs that are installed with a version in their name.
 const VERSIONED: Names = Names(
-    "2to3 R ar as automake awk bpython bugpoint c++ cc clang clang++ clangd cpp cython easy_install emacs \
-     erl exim flex flake8 g++ gawk gcc gccgo gcov gdb gem gfortran ghc ghci gnat go gpg guile idle \
-     ipython irb java javac jruby jshell julia ld ld.lld lldb llc lli llvm-reduce lua luac luajit lua-jit make \
-     mawk mono mysql mariadb nm node nodejs nosetests not npm npx objcopy objdump ocaml octave opt pdb \
-     perl php php-cgi phpdbg pip pkg-config psql pydoc pypy pytest python racket rake ranlib rbenv \
-     rst2html ruby rustc scala strip swipl tclsh tox valgrind vim virtualenv wheel wish \
-     zsh bash ksh fish dash tcsh",
+    "2to3 R ar as autoconf automake awk bash bpython bugpoint bundle bundler c++ cargo cc clang clang++ \
+     clang-apply-replacements clang-format clang-tidy clangd cmake cpack cpp ctest cython dash dotnet easy_install \
+     emacs erb erl exim fish flake8 flex g++ gawk gcc gccgo gcov gdb gem gfortran ghc ghci gnat go gofmt gpg gradle \
+     guild guile helm idle ipython irb java javac jruby jshell julia ksh ld ld.lld llc lldb lli llvm-reduce lua \
+     lua-jit luac luajit make mariadb mawk mono mysql nm node nodejs nosetests not npm npx objcopy objdump ocaml \
+     octave opt pdb perl phar php php-cgi phpdbg phpize pip pipx pkg-config psql py.test pydoc pylint pypy pytest \
+     python racc racket rackup rake ranlib rbenv rbs rdoc ri rst2html ruby rustc rustdoc scala strip swipl tclsh \
+     tcsh tox typeprof valgrind vim virtualenv wheel wish zsh",
 );
 
 /// Programs of a toolchain, whose target may come before their name.
@@ -66,6 +67,18 @@ const OTHERS: &[(Names, &str)] = &[
     (Names("pn"), "pnpm"),
     (Names("chg"), "hg"),
     (Names("bundler"), "bundle"),
+];
+
+/// Names of the same program, which systems install by one or the other.
+const SAME: [Names; 8] = [
+    Names("rg ripgrep"),
+    Names("bat batcat"),
+    Names("fd fdfind"),
+    Names("node nodejs"),
+    Names("ssh slogin"),
+    Names("yarn yarnpkg"),
+    Names("pnpm pn"),
+    Names("bundle bundler"),
 ];
 
 /// Programs that are scripts for an interpreter, which can also run them by their files: `node npm-cli.js`.
@@ -121,8 +134,11 @@ pub fn names(name: &str) -> Vec<&str> {
     let plain = without_target(name);
     let major = plain.split_once('.').map_or(plain, |(major, _)| major);
     let major = if without_version(plain) == plain { plain } else { major };
-    let mut names = vec![name, plain, major, without_version(plain), program(name)];
+    let program = program(name);
+    let mut names = vec![name, plain, major, without_version(plain), program];
     names.dedup();
+    let same = SAME.iter().filter(|same| same.has(program)).flat_map(|same| same.iter());
+    names.extend(same.filter(|same| *same != program));
     names
 }
 

@@ -195,7 +195,12 @@ pub fn ends_options(program: &str, before: Option<&Word>) -> bool {
 
 /// The words of a command whose program is a sub-command of another one: `docker compose up` for `docker-compose up`.
 pub fn as_subcommand(name: &str, words: &[Word]) -> Option<Vec<Word>> {
-    let (program, sub) = name.split_once('-').filter(|(program, _)| PLUGGABLE.has(program))?;
+    // `cargo-1.70` is a version of cargo.
+    let is_plugin = |sub: &str| !sub.starts_with(|first: char| first.is_ascii_digit());
+    let (program, sub) = name.split_once('-')?;
+    if !PLUGGABLE.has(program) || !is_plugin(sub) {
+        return None;
+    }
     let span = words.first()?.span.clone();
     let head = [program, sub].map(|text| Word::known(text, span.clone()));
     // Cargo tells its plugins their name: `cargo-nextest nextest run`.

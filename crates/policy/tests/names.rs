@@ -26,8 +26,22 @@ fn a_rule_denies_every_version_and_variant_of_a_program() {
     );
     all_denied(&deny("python"), &["python3 x", "python3.11 x", "python2 x"]);
     all_denied(&deny("pip install"), &["pip3 install x", "pip3.11 install x"]);
+    all_denied(
+        &deny("bundle,racc,node,npm install,cargo publish,helm"),
+        &[
+            "bundle3.1 exec x",
+            "bundler3.1 exec x",
+            "racc3.1 x.y",
+            "node20 x.js",
+            "nodejs x.js",
+            "npm-9 install x",
+            "cargo-1.70 publish",
+            "helm3 list",
+        ],
+    );
+    all_denied(&deny("ripgrep,batcat,nodejs"), &["rg x", "bat x", "node x.js", "node20 x.js"]);
     all_allowed(
-        &deny("python3,gcc,make,vim,go"),
+        &deny("python3,gcc,make,vim,go,python3.11"),
         &[
             "python2 x",
             "python3-config --libs",

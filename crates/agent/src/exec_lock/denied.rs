@@ -13,9 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use mcpz_policy::{ExactCall, Rule, glob, is_same_program};
+use mcpz_policy::{ExactCall, Rule, glob, is_same_program, program_names};
 
 use super::identity::FileId;
+use super::listings::Listings;
 use super::target::{Target, base_name};
 use crate::exec_rules::RefusedBecause;
 
@@ -41,6 +42,7 @@ pub struct Denied {
     rules: Vec<DenyRule>,
     /// Where denied programs are looked up.
     folders: Vec<PathBuf>,
+    listings: Listings,
     loaders: Files,
     many_in_one: Files,
 }
@@ -76,23 +78,27 @@ impl Denied {
             let rule = Rule::new(&text).ok()?;
             Some(DenyRule { text, rule, files: Files::default() })
         });
-        let (loaders, many_in_one) = (Files::default(), Files::default());
-        let mut denied = Self { rules: rules.collect(), folders, loaders, many_in_one };
-        if !denied.rules.is_empty() {
-            let loaders = LOADER_FOLDERS.map(PathBuf::from);
-            LOADERS.iter().for_each(|name| denied.loaders.find(name, &loaders));
-            MANY_IN_ONE.iter().for_each(|name| denied.many_in_one.find(name, &denied.folders));
-            denied.look_up();
+        let (listings, loaders, many_in_one) = Default::default();
+        let rules = rules.collect();
+        let mut new = Self { rules, folders, listings, loaders, many_in_one };
+        if !new.rules.is_empty() {
+            let Self { folders, listings, loaders, many_in_one, .. } = &mut new;
+            let lib = LOADER_FOLDERS.map(PathBuf::from);
+            LOADERS.iter().for_each(|name| loaders.find(name, &lib, listings));
+            MANY_IN_ONE.iter().for_each(|name| many_in_one.find(name, folders, listings));
+            new.look_up();
         }
-        denied
+        new
     }
 
     /// Looks up the files of denied programs, and keeps those that were found before.
     pub fn look_up(&mut self) {
         for DenyRule { text, rule, files } in &mut self.rules {
             let Some(name) = rule.program() else { continue };
-            files.find(name, &self.folders);
-            files.find(&name.to_lowercase(), &self.folders);
+            let (folders, listings) = (&self.folders, &mut self.listings);
+            files.find(name, folders, listings);
+            files.find(&name.to_lowercase(), folders, listings);
+            files.find_otherwise(&name.to_lowercase(), folders, listings);
             let path = text.split_whitespace().next().filter(|path| path.starts_with('/'));
             files.add(path.map(PathBuf::from));
         }
@@ -207,14 +213,27 @@ fn chosen_program(arguments: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
 
 impl Files {
     /// Adds the files in these folders whose names match the pattern.
-    fn find(&mut self, pattern: &str, folders: &[PathBuf]) {
-        match pattern.contains('*') {
-            false => self.add(folders.iter().map(|folder| folder.join(pattern))),
-            true => {
-                let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
-                let paths = entries.flatten().flatten().map(|entry| entry.path());
-                self.add(paths.filter(|path| glob(pattern, &base_name(path).to_lowercase())));
+    fn find(&mut self, pattern: &str, folders: &[PathBuf], listings: &mut Listings) {
+        for folder in folders {
+            match pattern.contains('*') {
+                false => self.add([folder.join(pattern)]),
+                true => self.add(listings.matching(folder, pattern)),
             }
+        }
+    }
+
+    /// Adds the files that are this program by another name, such as `python3.11` for `python`.
+    fn find_otherwise(&mut self, pattern: &str, folders: &[PathBuf], listings: &mut Listings) {
+        // A name such as `editor` may also lead to another program.
+        let is_it = |path: &PathBuf| {
+            fs::canonicalize(path).is_ok_and(|real| {
+                let name = base_name(&real).to_lowercase();
+                program_names(&name).iter().any(|name| glob(pattern, name))
+            })
+        };
+        for folder in folders {
+            let found = listings.named_otherwise(folder, pattern);
+            self.add(found.into_iter().filter(is_it));
         }
     }
 
@@ -267,6 +286,37 @@ mod tests {
 
     use super::*;
 
+    /// Whether a rule denies executing a file with these arguments, where programs are in the folder around it.
+    fn denies(rule: &str, path: &std::path::Path, arguments: &[&str]) -> bool {
+        let folder = path.parent().unwrap().join("bin");
+        let denied = Denied::new(vec![rule.to_owned()], vec![folder]);
+        let target = Target::find_own(None, path.as_os_str().as_bytes()).unwrap();
+        let name = [path.as_os_str().as_bytes().to_vec()];
+        let rest = arguments.iter().map(|word| word.as_bytes().to_vec());
+        let arguments: Vec<_> = name.into_iter().chain(rest).collect();
+        let find = |_: &[u8]| Err(io::ErrorKind::NotFound.into());
+        denied.refuses(&target, &arguments, &find).is_some()
+    }
+
+    #[test]
+    fn a_copy_of_a_program_that_is_there_only_by_another_name_is_denied() {
+        let folder = tempfile::tempdir().unwrap();
+        let (bin, copy) = (folder.path().join("bin"), folder.path().join("copy"));
+        fs::create_dir(&bin).unwrap();
+        fs::copy("/bin/true", &copy).unwrap();
+        let cases = [("python", "python3.11"), ("perl5", "perl5.36"), ("fd", "fdfind")];
+        for (rule, name) in cases.into_iter().chain([("ripgrep", "rg"), ("gcc", "gcc-12")]) {
+            assert!(!denies(rule, &copy, &[]), "{rule}");
+            fs::copy("/bin/true", bin.join(name)).unwrap();
+            assert!(denies(rule, &copy, &[]), "{rule}");
+            fs::remove_file(bin.join(name)).unwrap();
+        }
+        // A name that leads to another program says nothing about that.
+        fs::copy("/bin/true", bin.join("nano")).unwrap();
+        symlink("nano", bin.join("editor")).unwrap();
+        assert!(!denies("vim", &copy, &[]));
+    }
+
     #[test]
     fn a_loader_is_one_by_its_link_and_by_its_own_file() {
         let folder = tempfile::tempdir().unwrap();
@@ -274,7 +324,7 @@ mod tests {
         fs::copy("/bin/true", folder.path().join("libc.so")).unwrap();
         symlink("libc.so", folder.path().join("ld-musl.so.1")).unwrap();
         let mut files = Files::default();
-        files.find("ld*.so*", &[folder.path().to_owned()]);
+        files.find("ld*.so*", &[folder.path().to_owned()], &mut Listings::default());
         for name in ["libc.so", "ld-musl.so.1"] {
             let path = folder.path().join(name);
             let target = Target::find_own(None, path.as_os_str().as_bytes()).unwrap();

@@ -31,7 +31,7 @@ pub struct Seen {
 
 /// A folder at the moment when it was looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Folder {
+pub struct Folder {
     id: FileId,
     /// When a name in it was last added or removed. `None` if that may still happen in the same moment.
     changed: Option<Changed>,
@@ -98,10 +98,15 @@ impl Seen {
 }
 
 impl Folder {
-    fn at(path: &Path, now: Changed) -> Option<Self> {
+    pub fn at(path: &Path, now: Changed) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         let changed = Changed::from(&found);
         Some(Self { id: (&found).into(), changed: Some(changed).filter(|it| it.is_before(now)) })
+    }
+
+    /// Whether no name was added or removed between two looks.
+    pub fn is_unchanged(self, later: Self) -> bool {
+        self == later && self.changed.is_some()
     }
 }
 
