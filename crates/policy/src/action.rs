@@ -25,6 +25,8 @@ pub enum Action {
     RunLater,
     /// Opens a file as a program, which a deny rule may name: `node /usr/bin/npm publish`.
     Open(Vec<Word>),
+    /// The same for a file that only the run will know: `python3 "$script" install`.
+    OpenUnknown(Vec<Word>),
     /// Evaluates a text as arithmetic or as a subscript.
     Evaluate { text: String, span: Span },
     /// Evaluates a word as arithmetic, in which every value has to be a number.

@@ -95,6 +95,15 @@ const ENDINGS: [&str; 5] = [".js", ".cjs", ".mjs", ".phar", ".pyz"];
 /// Files that begin a program, which is named after its folder.
 const BEGINNINGS: Names = Names("__main__.py __pip-runner__.py cli.js index.js");
 
+/// Whether a path says what program it is only with the folder around it: `.`, `__main__.py`.
+pub fn is_named_by_folder(path: &str) -> bool {
+    let mut parts = path.rsplit('/').filter(|part| !["", "."].contains(part));
+    match (parts.next(), parts.next()) {
+        (None | Some(".."), _) => !path.starts_with('/'),
+        (Some(base), folder) => BEGINNINGS.has(base) && folder.is_none(),
+    }
+}
+
 /// The program whose script has this path: `npm` for `npm/bin/npm-cli.js`, `pip` for `pip/__main__.py`.
 pub fn of_script(path: &str) -> Option<&str> {
     let mut parts = path.rsplit('/').filter(|part| !part.is_empty());

@@ -31,6 +31,7 @@ mod knowledge;
 mod limit;
 mod lock;
 mod names;
+mod opened;
 mod paths;
 mod pattern;
 mod policy;

@@ -45,7 +45,7 @@ use crate::paths::Target;
 pub use databases::is_database;
 pub use editors::is_editor;
 pub use interpreters::{
-    in_letters, is_debugging, is_information, is_inline_option, is_interpreter, runs_anything,
+    is_debugging, is_information, is_inline_option, is_interpreter, runs_anything,
 };
 pub use shells::is_shell;
 pub use wrappers::is_wrapper;

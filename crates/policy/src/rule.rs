@@ -15,6 +15,7 @@ use std::fmt;
 use regex::{Regex, RegexBuilder};
 
 use crate::identity;
+use crate::opened::opened;
 use crate::paths::base_name;
 pub use crate::pattern::glob;
 use crate::script::{Limits, Script, Shell, Word};
@@ -53,6 +54,16 @@ impl ExactCall {
         let arguments = arguments.into_iter().map(|word| Word::known(word, 0..0));
         let words: Vec<_> = [Word::known(name, 0..0)].into_iter().chain(arguments).collect();
         Self { name: CommandName::of(&words), words }
+    }
+
+    /// What it opens as programs, if it is an interpreter. `resolve` finds where a path leads. `None` if only the run
+    /// will know.
+    pub fn opened(&self, resolve: &dyn Fn(&str) -> Option<String>) -> Option<Vec<Self>> {
+        let resolve = |word: &Word| Some(vec![resolve(&word.text()?)?]);
+        let program = identity::program(&self.name.base);
+        let all = opened(program, &self.words[1..], &resolve)?;
+        let call = |words: Vec<Word>| Self { name: CommandName::of(&words), words };
+        Some(all.iter().map(|opened| call(opened.words())).collect())
     }
 }
 

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use mcpz_policy::{ExactCall, Rule, glob, is_same_program, program_names};
+use mcpz_policy::{ExactCall, Rule, glob, is_interpreter, is_same_program, program_names};
 
 use super::identity::FileId;
 use super::listings::Listings;
@@ -22,6 +22,9 @@ use crate::exec_rules::RefusedBecause;
 
 /// Programs that are many in one file, and choose by the name they are called by. Their file says nothing.
 const MANY_IN_ONE: [&str; 3] = ["busybox*", "toybox*", "coreutils"];
+
+/// Interpreters that open programs which rules may deny, such as `npm` and `pip`.
+const INTERPRETERS: [&str; 5] = ["node", "perl", "php", "python", "ruby"];
 
 /// How often such a program may choose itself: `busybox busybox rm`.
 const MAX_CHOICES: usize = 8;
@@ -45,6 +48,7 @@ pub struct Denied {
     listings: Listings,
     loaders: Files,
     many_in_one: Files,
+    interpreters: Files,
 }
 
 /// A rule, and the files of the program that it names.
@@ -78,9 +82,9 @@ impl Denied {
             let rule = Rule::new(&text).ok()?;
             Some(DenyRule { text, rule, files: Files::default() })
         });
-        let (listings, loaders, many_in_one) = Default::default();
+        let (listings, loaders, many_in_one, interpreters) = Default::default();
         let rules = rules.collect();
-        let mut new = Self { rules, folders, listings, loaders, many_in_one };
+        let mut new = Self { rules, folders, listings, loaders, many_in_one, interpreters };
         if !new.rules.is_empty() {
             let Self { folders, listings, loaders, many_in_one, .. } = &mut new;
             let lib = LOADER_FOLDERS.map(PathBuf::from);
@@ -93,6 +97,10 @@ impl Denied {
 
     /// Looks up the files of denied programs, and keeps those that were found before.
     pub fn look_up(&mut self) {
+        for name in INTERPRETERS {
+            self.interpreters.find(name, &self.folders, &mut self.listings);
+            self.interpreters.find_otherwise(name, &self.folders, &mut self.listings);
+        }
         for DenyRule { text, rule, files } in &mut self.rules {
             let Some(name) = rule.program() else { continue };
             let (folders, listings) = (&self.folders, &mut self.listings);
@@ -127,6 +135,7 @@ impl Denied {
     /// The rule that denies one of the programs that would start, besides the interpreter of a script.
     fn rule(&self, target: &Target, arguments: &[Vec<u8>]) -> Option<&str> {
         let own = self.rule_for_program(target, arguments);
+        let own = own.or_else(|| self.rule_for_opened(target, arguments));
         let loader = target.loader.as_ref();
         let rule = own.or_else(|| self.rule_for_program(loader?, arguments));
         if rule.is_some() || !self.is_many_in_one(target) {
@@ -163,6 +172,25 @@ impl Denied {
                 it.rule.program().is_none() && paths.any(|path| it.rule.denies(&call(&path)))
             };
             calls.iter().any(|call| it.rule.denies(call)) || by_file() || by_path()
+        };
+        self.rules.iter().find(denies).map(|it| it.text.as_str())
+    }
+
+    /// The rule that denies what an interpreter would open: `npm test` for `node /usr/bin/npm test`.
+    fn rule_for_opened(&self, target: &Target, arguments: &[Vec<u8>]) -> Option<&str> {
+        let by_name = [target.name(), target.real_name()].into_iter();
+        let name =
+            by_name.chain(self.interpreters.name_of(target)).find(|name| is_interpreter(name))?;
+        let rest = arguments.iter().skip(1).map(|word| String::from_utf8_lossy(word).into_owned());
+        let directory = target.directory();
+        let resolve = |path: &str| {
+            let found = fs::canonicalize(directory.join(path)).ok().filter(|_| target.same_view)?;
+            found.into_os_string().into_string().ok()
+        };
+        let opened = ExactCall::new(name, rest).opened(&resolve);
+        let denies = |it: &&DenyRule| match &opened {
+            Some(opened) => opened.iter().any(|call| it.rule.denies(call)),
+            None => true,
         };
         self.rules.iter().find(denies).map(|it| it.text.as_str())
     }
@@ -315,6 +343,25 @@ mod tests {
         fs::copy("/bin/true", bin.join("nano")).unwrap();
         symlink("nano", bin.join("editor")).unwrap();
         assert!(!denies("vim", &copy, &[]));
+    }
+
+    #[test]
+    fn what_an_interpreter_opens_is_denied_like_a_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let bin = folder.path().join("bin");
+        fs::create_dir_all(folder.path().join("lib/pip")).unwrap();
+        fs::create_dir(&bin).unwrap();
+        let (python, copy) = (bin.join("python3.11"), folder.path().join("copy"));
+        fs::copy("/bin/true", &python).unwrap();
+        fs::copy("/bin/true", &copy).unwrap();
+        let pip = folder.path().join("lib/pip");
+        symlink(&pip, folder.path().join("q")).unwrap();
+        let (pip, link) = (pip.to_str().unwrap(), folder.path().join("q"));
+        for opened in [&["-m", "pip"][..], &["-W", "ignore", pip], &[link.to_str().unwrap()]] {
+            let with = |last: &'static str| [opened, &[last, "x"]].concat();
+            assert!(denies("pip install", &copy, &with("install")), "{opened:?}");
+            assert!(!denies("pip install", &copy, &with("list")), "{opened:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::row::{Dashes, Kind, Operands, Row, ends_after, is_number};
 use super::table::{CMAKE_BUILD, SCRIPT, row};
 use super::{Arguments, CHECKS, matter_to, refused, refused_by_compiler, refused_by_module};
 use crate::names::Names;
+use crate::opened;
 use crate::paths::base_name;
 use crate::programs;
 use crate::script::Word;
@@ -135,7 +136,7 @@ impl<'a, 'b> Check<'a, 'b> {
     /// Whether the next word is a program, or a module.
     fn is_program(&self, option: &str) -> bool {
         let runs = self.row.hands_over.iter().any(|(subs, _)| subs.has("run"));
-        match programs::in_letters(self.program, option) {
+        match opened::in_letters(self.program, option) {
             Some(_) => true,
             None if Names("python pypy perl").has(self.program) => false,
             None if runs => Names("-m --module").has(option),
@@ -261,7 +262,7 @@ impl<'a, 'b> Check<'a, 'b> {
 
     /// The module that an option names, or nothing if the next word does.
     fn module(&self, option: &str) -> Option<String> {
-        match programs::in_letters(self.program, option) {
+        match opened::in_letters(self.program, option) {
             Some(('m', name)) => Some(name),
             Some(_) => None,
             None => Names("-m --module").has(option).then(String::new),

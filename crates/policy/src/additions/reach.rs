@@ -8,6 +8,7 @@ use super::table::row;
 use super::{Arguments, CHECKS, matter_to};
 use crate::identity;
 use crate::names::Names;
+use crate::opened;
 use crate::programs;
 
 /// The directories in which a rule holds.
@@ -41,7 +42,7 @@ pub fn reach(program: &str, given: Arguments<'_, '_>) -> Reach {
         }
         () if is_interpreter => {
             let runs_module = |at: usize| {
-                let (_, name) = programs::in_letters(program, &text(at)).filter(|it| it.0 == 'm')?;
+                let (_, name) = opened::in_letters(program, &text(at)).filter(|it| it.0 == 'm')?;
                 Some(if name.is_empty() {
                     (text(at + 1).into_owned(), at + 2)
                 } else {

@@ -2,10 +2,12 @@
 
 use super::{Judge, Ruling, programs};
 use crate::action::{Action, Runner};
-use crate::call::Call;
-use crate::denial::Why;
+use crate::call::{Call, span_of};
+use crate::denial::{Suspect, Why};
+use crate::identity;
 use crate::names::Names;
-use crate::rule::{CommandName, Rule};
+use crate::policy::Unresolved;
+use crate::rule::{CommandName, Match, Rule};
 use crate::script::{Span, Word};
 use crate::traces::Traces;
 
@@ -18,6 +20,10 @@ impl Judge<'_> {
                 matches!(action, Action::RunForeign { .. } | Action::Opaque { .. })
             };
             actions.retain(|action| !is_seen(action));
+        }
+        if self.held {
+            // The keeper sees which file it is.
+            actions.retain(|action| !matches!(action, Action::OpenUnknown(_)));
         }
         self.run_by(name, |judge| {
             actions.into_iter().try_for_each(|action| judge.action(action, call))
@@ -56,6 +62,7 @@ impl Judge<'_> {
                 // The kernel sees the interpreter, not the program that it opens.
                 self.run_by("", |judge| judge.denied(&words))
             }
+            Action::OpenUnknown(words) => self.may_be_script(&words),
             Action::Evaluate { text, span } => self.evaluate(&text, &span),
             Action::EvaluateNumber(word) => {
                 self.knowledge.evaluated.push(word);
@@ -165,6 +172,26 @@ impl Judge<'_> {
         match call.name() {
             Some(name) => self.elsewhere(|judge| judge.actions(&name, call)),
             None => self.unresolved(call.span(), "its name"),
+        }
+    }
+
+    /// Refuses a file that may be the script of a program which a rule denies with these arguments.
+    fn may_be_script(&self, words: &[Word]) -> Ruling {
+        let name = CommandName::of(words);
+        let may_deny = |rule: &&Rule| {
+            let Some(program) = rule.program().filter(|name| identity::is_script(name)) else {
+                return false;
+            };
+            let meant = [&[Word::known(program, words[0].span.clone())], &words[1..]].concat();
+            rule.matches(&name, words) != Match::No
+                && rule.matches(&CommandName::of(&meant), &meant) != Match::No
+        };
+        match self.policy.deny.iter().find(may_deny) {
+            Some(rule) if self.policy.unresolved == Unresolved::Deny => {
+                let (rule, by) = (rule.to_string(), Suspect::Other);
+                Err(self.deny(span_of(words), Why::MayBeDenied { rule, by }))
+            }
+            _ => Ok(()),
         }
     }
 

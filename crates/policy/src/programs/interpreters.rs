@@ -6,6 +6,7 @@ use crate::action::{Action, Actions};
 use crate::call::{Call, Input};
 use crate::identity;
 use crate::names::Names;
+use crate::opened::{self, Kind, opened};
 use crate::paths::Target;
 use crate::script::Word;
 
@@ -24,9 +25,6 @@ const INTERPRETERS: &[(Names, Names)] = &[
     (Names("sbcl clisp ecl erl maxima"), Names("-x -r -eval --eval --batch-string")),
     (Names("irb ghci tclsh wish jshell jjs ocaml swipl rails evcxr j2 slsh yap"), Names("")),
 ];
-
-/// Options of interpreters whose value is the next word.
-const VALUED: Names = Names("-W -X -Q -r -I -E --require --import");
 
 /// Other programs that run commands from somewhere the policy does not look, such as a file.
 const RUNNERS: Names =
@@ -74,19 +72,6 @@ pub fn is_debugging(name: &str, argument: &str) -> bool {
     }
 }
 
-/// The letter of an option that takes a program or a module, and what follows it in the same word: `-Bm`, `-lne`.
-pub fn in_letters(program: &str, option: &str) -> Option<(char, String)> {
-    let (flags, wanted) = match program {
-        "python" | "pypy" => ("bBdEhiIOqRsStuvVx?P", "cm"),
-        "perl" => ("acdfhlnpsStTuUvwWX0123456789", "eE"),
-        _ => return None,
-    };
-    let letters = option.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
-    let at = letters.find(|letter| !flags.contains(letter))?;
-    let letter = letters[at..].chars().next().filter(|letter| wanted.contains(*letter))?;
-    Some((letter, letters[at + letter.len_utf8()..].to_owned()))
-}
-
 /// Whether this makes an interpreter print something about itself and end.
 pub fn is_information(program: &str, option: &str) -> bool {
     let all = INFORMATION.iter().filter(|(programs, _)| Names(programs).has(program));
@@ -104,7 +89,8 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     if words.first().is_some_and(|first| is_information(identity::program(name), &text(first))) {
         return;
     }
-    let module = module(name, words);
+    let module = opened::module(name, words)
+        .map(|(first, rest)| [std::slice::from_ref(&first), rest].concat());
     let debugs = |word: &Word| is_debugging(name, &text(word));
     let debugger =
         |module: &Vec<Word>| DEBUGGERS.has(&module.first().map(text).unwrap_or_default());
@@ -122,17 +108,9 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
             let what = "it runs the python in the folder, which the command made; run it in a call of its own";
             return actions.opaque(call.span(), what);
         }
-        if let Some(package) = package(&module) {
-            actions.push(Action::Open(package));
-        }
-        actions.push(Action::Open(module));
-        return;
+        return open(actions, name, call);
     }
-    let is_file = |at: &usize| {
-        let value = at.checked_sub(1).is_some_and(|before| VALUED.has(&text(&words[before])));
-        !value && words[*at].text().is_none_or(|text| !text.starts_with('-'))
-    };
-    let file = (0..words.len()).find(is_file);
+    let file = opened::file(name, words);
     let is_inline = |word: &Word| is_inline(options, &text(word));
     let inline = words[..file.unwrap_or(words.len())].iter().position(is_inline);
     let stands_for_input =
@@ -158,35 +136,37 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         (Some(at), _) => {
             let texts = words[at..].iter().map(|word| text(word).into_owned()).collect();
             actions.push(Action::RunForeign { texts, span: call.span() });
-        }
-        (None, Some(at)) if words[at].literal().is_some() => {
-            let options = words[..at].iter().map(|word| text(word).into_owned());
-            let texts = options.chain(actions.knowledge.texts_of_file(&words[at])).collect();
-            actions.push(Action::RunForeign { texts, span: call.span() });
-            actions.push(Action::Open(words[at..].to_vec()));
-            if let Some(program) = identity::of_script(&text(&words[at])) {
-                let program = Word::known(program, words[at].span.clone());
-                actions.push(Action::RunOwn([&[program], &words[at + 1..]].concat()));
+            // A letter may also be the option of another interpreter.
+            if opened::knows(name) {
+                open(actions, name, call);
             }
         }
-        (None, _) => {}
+        (None, Some(at)) => {
+            if words[at].literal().is_some() {
+                let options = words[..at].iter().map(|word| text(word).into_owned());
+                let texts = options.chain(actions.knowledge.texts_of_file(&words[at])).collect();
+                actions.push(Action::RunForeign { texts, span: call.span() });
+            }
+            open(actions, name, call);
+        }
+        (None, None) => {}
     }
 }
 
-/// The module that Python runs with the arguments after it: `python3 -m pip install x`.
-fn module(name: &str, words: &[Word]) -> Option<Vec<Word>> {
-    let is_python = Names("python pypy").has(name);
-    let glued = |at: usize| match in_letters(name, &words[at].prefix()) {
-        Some(('m', glued)) => Some(glued),
-        _ => None,
+/// Lists what an interpreter opens as a program.
+fn open(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
+    let known = actions.knowledge;
+    let resolve = |word: &Word| known.directories.resolve(word);
+    let Some(all) = opened(name, call.arguments(), &resolve) else {
+        return actions.opaque(call.span(), "options with which nobody knows what it runs");
     };
-    let is_value = |at: usize| at > 0 && Names("-W -X").has(&text(&words[at - 1]));
-    let is_option = |at: &usize| text(&words[*at]).starts_with('-') && text(&words[*at]) != "-";
-    let mut options = (0..words.len()).take_while(|at| is_option(at) || is_value(*at));
-    let at = options.find(|at| glued(*at).is_some()).filter(|_| is_python)?;
-    let first = glued(at).filter(|glued| !glued.is_empty());
-    let first = first.map(|glued| Word::known(glued, words[at].span.clone()));
-    Some(first.into_iter().chain(words[at + 1..].iter().cloned()).collect())
+    for opened in all {
+        actions.push(match opened.kind {
+            Kind::Named => Action::Open(opened.words()),
+            Kind::Installed => Action::RunOwn(opened.words()),
+            Kind::Unknown => Action::OpenUnknown(opened.words()),
+        });
+    }
 }
 
 /// Whether it is `venv` for a folder in which the command may have put a program of that name.
@@ -202,13 +182,6 @@ fn runs_made_python(actions: &Actions<'_>, module: &[Word]) -> bool {
     };
     let is_venv = module.first().is_some_and(|name| text(name) == "venv");
     is_venv && module[1..].iter().any(is_made)
-}
-
-/// The same with the package that a module is a part of: `pip install x` for `pip.__main__ install x`.
-fn package(module: &[Word]) -> Option<Vec<Word>> {
-    let (first, rest) = module.split_first()?;
-    let name = text(first).split_once('.')?.0.to_owned();
-    Some([&[Word::known(name, first.span.clone())], rest].concat())
 }
 
 /// Whether an argument introduces a program: `-c`, `-Bc`, `--eval=…`.
