@@ -8,6 +8,7 @@
 mod arguments;
 mod goals;
 mod name;
+mod signals;
 
 use std::borrow::Cow;
 use std::fmt;

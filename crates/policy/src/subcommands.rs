@@ -1,10 +1,12 @@
 //! Where a program's sub-command stands: its global options, other spellings of options and sub-commands.
 //!
 //! To add a program with sub-commands, add a row to `subcommands/globals.rs`; without one, its options count as
-//! unknown. Other names of its sub-commands are in `subcommands/aliases.rs`, programs that run all their operands
+//! unknown. Other names of its sub-commands are in `subcommands/aliases.rs`, other words for them and for options in
+//! `subcommands/equivalents.rs`, programs that run all their operands
 //! in `subcommands/goals.rs`, and long options that mean the same as a letter in `subcommands/long_forms.rs`.
 
 mod aliases;
+mod equivalents;
 mod git;
 mod globals;
 mod goals;
@@ -12,7 +14,8 @@ mod long_forms;
 
 use crate::names::Names;
 use crate::script::Word;
-pub use aliases::{all_names, default, equivalents, is_same, operands_of_prefix};
+pub use aliases::{all_names, default, is_same, operands_of_prefix};
+pub use equivalents::equivalents;
 pub use git::{is_alias as is_git_alias, is_mistyped};
 use globals::{GLOBALS, GlobalOptions};
 pub use goals::{Goals, goals};

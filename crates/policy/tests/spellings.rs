@@ -88,3 +88,122 @@ fn git_runs_the_command_that_was_probably_meant() {
     // Before it runs, it counts as an alias.
     all_allowed(&deny("git push,git rm"), &["git pushx", "git pussh"]);
 }
+
+#[test]
+fn options_that_mean_the_same_are_denied_alike() {
+    for (rule, commands) in [
+        (
+            "git branch -D",
+            &[
+                "git branch --delete --force x",
+                "git branch --force --delete x",
+                "git branch --delete -f x",
+                "git branch -d --force x",
+                "git branch -df x",
+            ][..],
+        ),
+        ("git branch --delete --force", &["git branch -D x"]),
+        ("git branch -M", &["git branch --move --force a b"]),
+        (
+            "git add -A",
+            &["git add --all", "git add --al", "git add --no-ignore-removal", "git stage --all"],
+        ),
+        ("git push -f", &["git push origin +main", "git push origin +main:x", "git push --force"]),
+        ("git push --force", &["git push origin a +b", "git push -uf origin a"]),
+        ("git push --delete", &["git push origin :main", "git push -d origin main"]),
+        ("git remote remove", &["git remote rm x"]),
+        (
+            "npm install -g",
+            &["npm i --location=global ./p", "npm i --location global p", "npm i --global p"],
+        ),
+        ("npm install --location=global", &["npm i -g p", "npm i --global p"]),
+        (
+            "grep -r",
+            &[
+                "grep -d recurse x .",
+                "grep x -d recurse .",
+                "grep -drecurse x .",
+                "grep -nd rec x .",
+                "grep --directories=recurse x .",
+                "grep --dir=rec x .",
+                "grep --dir rec x .",
+                "grep -R x .",
+                "grep --dereference-recursive x .",
+            ],
+        ),
+        ("grep -d recurse", &["grep -r x .", "grep --recursive x ."]),
+        (
+            "curl -X POST",
+            &["curl -XPOST u", "curl -sXPOST u", "curl --request=POST u", "curl u -X POST"],
+        ),
+        ("curl -O", &["curl --remote-name u", "curl --remote-name-all u"]),
+        ("rsync --delete", &["rsync --del a b", "rsync --delete-after a b"]),
+        ("openssl enc", &["openssl base64 -d", "openssl aes-256-cbc -d -in x", "openssl des3"]),
+        ("openssl dgst", &["openssl sha256 x", "openssl md5 x"]),
+        ("pacman -R", &["pacman --remove x", "pacman -Rns x"]),
+    ] {
+        all_denied(&deny(rule), commands);
+    }
+    all_allowed(
+        &deny(
+            "git branch -D,git add -A,git push -f,npm install -g,grep -r,curl -X POST,openssl enc",
+        ),
+        &[
+            "git branch --delete x",
+            "git branch --force x y",
+            "git add .",
+            "git push origin main:other",
+            "npm install --location=user p",
+            "npm install x",
+            "grep -d skip x f",
+            "grep --directories=skip x f",
+            "grep -n recurse f",
+            "curl -X PUT u",
+            "curl u POST",
+            "openssl sha256 x",
+        ],
+    );
+}
+
+#[test]
+fn a_signal_is_denied_by_its_number_and_by_its_names() {
+    for rule in
+        ["kill -9", "kill -KILL", "kill -SIGKILL", "kill -s KILL", "kill --signal 9", "kill -n 9"]
+    {
+        all_denied(
+            &deny(rule),
+            &[
+                "kill -9 1",
+                "kill -KILL 1",
+                "kill -SIGKILL 1",
+                "kill -kill 1",
+                "kill -s 9 1",
+                "kill -s KILL 1",
+                "kill -sKILL 1",
+                "kill -s sigkill 1",
+                "kill -n 9 1",
+                "kill --signal 9 1",
+                "kill --signal=KILL 1",
+                "/usr/bin/kill --sig KILL 1",
+                "xargs kill -KILL",
+                "kill -s \"$signal\" 1",
+                "kill $options 1",
+            ],
+        );
+        all_allowed(
+            &deny(rule),
+            &[
+                "kill 1",
+                "kill -TERM 1",
+                "kill -15 1",
+                "kill -s INT 1",
+                "kill -19 1",
+                "kill 9",
+                "kill -l",
+                "kill -- -9",
+            ],
+        );
+    }
+    all_denied(&deny("pkill -9 -f"), &["pkill -KILL -f x", "pkill --signal KILL --full x"]);
+    all_allowed(&deny("pkill -9 -f"), &["pkill -KILL x", "pkill -f x"]);
+}

@@ -349,3 +349,36 @@ fn every_goal_counts() {
     );
     all_allowed(&deny("gradle publishToMavenLocal"), &["gradle publish", "gradle build test"]);
 }
+
+#[test]
+fn a_script_of_a_package_is_denied_with_run_and_without() {
+    for (rule, commands) in [
+        (
+            "npm test",
+            &["npm run test", "npm run-script test", "npm rum test", "npm urn test", "npm t"][..],
+        ),
+        ("npm t", &["npm run test", "npm test"]),
+        ("npm run test", &["npm test", "npm t", "npm tst", "npm install-test", "npm rum test"]),
+        ("npm start", &["npm run start", "npm restart", "npm run restart"]),
+        ("npm run start", &["npm start", "npm restart"]),
+        ("npm stop", &["npm run stop", "npm restart"]),
+        ("npm run *", &["npm test", "npm start", "npm run x"]),
+        ("pnpm test", &["pnpm run test", "pnpm run-script test"]),
+        ("pnpm run build", &["pnpm build", "pnpm run build"]),
+        ("yarn run deploy", &["yarn deploy", "yarn workspace web deploy"]),
+        ("yarn deploy", &["yarn run deploy"]),
+    ] {
+        all_denied(&deny(rule), commands);
+    }
+    all_allowed(
+        &deny("npm test,npm run build,yarn run install,yarn run deploy"),
+        &[
+            "npm start",
+            "npm run lint",
+            "npm build",
+            "yarn install",
+            "yarn run build",
+            "yarn add deploy",
+        ],
+    );
+}

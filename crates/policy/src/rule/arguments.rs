@@ -1,36 +1,27 @@
 //! Whether arguments contain what a deny rule names, in any spelling and any reading.
 
 use super::goals::has_goals;
-use super::{Match, glob, ungrouped};
+use super::{Match, glob, signals, ungrouped};
 use crate::script::Word;
 use crate::subcommands::{self, OptionKind, Place};
 
 /// Whether the words contain those of the rule, or others that mean the same.
 pub fn covers(rest: &[String], program: &str, words: &[Word]) -> Match {
     let rest = &*ungrouped(rest, program);
-    let mut others = subcommands::equivalents(program, rest);
-    // `--mode=x` is `--mode x`.
-    if let Some(at) =
-        rest.windows(2).position(|pair| is_long(&pair[0]) && !pair[1].starts_with('-'))
-    {
-        let joined = format!("{}={}", rest[at], rest[at + 1]);
-        others.push([&rest[..at], &[joined], &rest[at + 2..]].concat());
+    if let Some((signal, others)) = signals::wanted(program, rest) {
+        return signals::has_signal(signal, words).min(contains(&others, program, words));
     }
+    let others = subcommands::equivalents(program, rest);
     let others = others.iter().map(|other| contains(other, program, words)).max();
     contains(rest, program, words).max(others.unwrap_or(Match::No))
 }
 
-/// Whether it is a long option without a value.
-fn is_long(word: &str) -> bool {
-    word.starts_with("--") && word.len() > 2 && !word.contains('=')
-}
-
 /// Whether the words contain those of the rule: sub-commands in order and first, options anywhere.
 fn contains(rest: &[String], program: &str, words: &[Word]) -> Match {
-    let (wanted, places): (Vec<_>, Vec<_>) = rest
-        .iter()
-        .partition(|word| (word.starts_with('-') && word.len() > 1) || word.contains('='));
+    let (wanted, places): (Vec<_>, Vec<_>) =
+        rest.iter().partition(|word| is_option(word) || word.contains('=') || is_beginning(word));
     let options = wanted.iter().map(|option| match option.starts_with('-') {
+        true if is_letter_with_value(option) => has_value(option, program, words),
         true => has_option(option, program, words),
         false => has_word(option, words),
     });
@@ -47,6 +38,60 @@ fn contains(rest: &[String], program: &str, words: &[Word]) -> Match {
         None => has_subcommands(&places, program, words),
     };
     options.min(subcommands)
+}
+
+fn is_option(word: &str) -> bool {
+    word.starts_with('-') && word.len() > 1
+}
+
+/// Whether it stands for operands with a sign before them: `+*`.
+fn is_beginning(word: &str) -> bool {
+    word.len() == 2 && word.ends_with('*') && word.starts_with(['+', ':'])
+}
+
+/// Whether it is a letter with a value, such as `-X=POST`.
+fn is_letter_with_value(option: &str) -> bool {
+    option.len() > 2 && !option.starts_with("--") && option[2..].starts_with('=')
+}
+
+/// Whether an option by its letter, or a long one that means the same, has this value: in the same word or in the next.
+fn has_value(wanted: &str, program: &str, words: &[Word]) -> Match {
+    let (letter, pattern) = (&wanted[1..2], &wanted[3..]);
+    let mut best = Match::No;
+    for (at, word) in words.iter().enumerate() {
+        let Some(text) = word.text() else {
+            let beginning = word.prefix();
+            if beginning.is_empty() || beginning.starts_with('-') {
+                best = best.max(Match::Maybe);
+            }
+            continue;
+        };
+        if text == "--" {
+            break;
+        }
+        let value = match text.strip_prefix("--").map(assigned) {
+            Some((long, value)) => {
+                let letters = subcommands::option_letters(program, &format!("--{long}"));
+                if !letters.contains(letter) {
+                    continue;
+                }
+                value.map(str::to_owned)
+            }
+            None => match text.strip_prefix('-').and_then(|letters| letters.split_once(letter)) {
+                Some((_, value)) => Some(value.to_owned()).filter(|value| !value.is_empty()),
+                None => continue,
+            },
+        };
+        let next = || words.get(at + 1).map(|next| next.text().map(|text| text.into_owned()));
+        match value.map(Some).or_else(next) {
+            Some(Some(value)) if glob(pattern, value.strip_prefix('=').unwrap_or(&value)) => {
+                return Match::Yes;
+            }
+            Some(None) => best = Match::Maybe,
+            _ => {}
+        }
+    }
+    best
 }
 
 /// Whether a word such as `of=/dev/*` is among the arguments.

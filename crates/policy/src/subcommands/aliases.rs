@@ -85,6 +85,7 @@ const ALIASES: &[(Names, &[Names])] = &[
             Names("blame annotate pickaxe"),
             Names("init init-db"),
             Names("fsck fsck-objects"),
+            Names("remove rm"),
         ],
     ),
     (
@@ -270,6 +271,9 @@ const ALIASES: &[(Names, &[Names])] = &[
 const KINDS: &[(Names, Names, &str)] = &[
     (Names("npm"), Names("install-test link"), "install"),
     (Names("npm"), Names("install-ci-test"), "ci"),
+    // Without a script of that name, it stops and starts.
+    (Names("npm pnpm yarn"), Names("restart"), "start"),
+    (Names("npm pnpm yarn"), Names("restart"), "stop"),
     (Names("npm pnpm"), Names("install-test install-ci-test"), "test"),
     (Names("pnpm"), Names("install-test"), "install"),
     (Names("git"), Names("http-push send-pack"), "push"),
@@ -286,6 +290,42 @@ const KINDS: &[(Names, Names, &str)] = &[
         "restart",
     ),
     (Names("systemctl"), Names("reenable"), "enable"),
+    (
+        Names("openssl"),
+        Names(
+            "aes-128-cbc aes-128-ecb aes-192-cbc aes-192-ecb aes-256-cbc aes-256-ecb aria-128-cbc aria-128-cfb \
+             aria-128-cfb1 aria-128-cfb8 aria-128-ctr aria-128-ecb aria-128-ofb aria-192-cbc aria-192-cfb \
+             aria-192-cfb1 aria-192-cfb8 aria-192-ctr aria-192-ecb aria-192-ofb aria-256-cbc aria-256-cfb \
+             aria-256-cfb1 aria-256-cfb8 aria-256-ctr aria-256-ecb aria-256-ofb base64 bf bf-cbc bf-cfb bf-ecb \
+             bf-ofb camellia-128-cbc camellia-128-ecb camellia-192-cbc camellia-192-ecb camellia-256-cbc \
+             camellia-256-ecb cast cast-cbc cast5-cbc cast5-cfb cast5-ecb cast5-ofb des des-cbc des-cfb des-ecb \
+             des-ede des-ede-cbc des-ede-cfb des-ede-ofb des-ede3 des-ede3-cbc des-ede3-cfb des-ede3-ofb des-ofb \
+             des3 desx idea idea-cbc idea-cfb idea-ecb idea-ofb rc2 rc2-40-cbc rc2-64-cbc rc2-cbc rc2-cfb rc2-ecb \
+             rc2-ofb rc4 rc4-40 rc5 rc5-cbc rc5-cfb rc5-ecb rc5-ofb seed seed-cbc seed-cfb seed-ecb seed-ofb \
+             sm4-cbc sm4-cfb sm4-ctr sm4-ecb sm4-ofb zlib",
+        ),
+        "enc",
+    ),
+    (
+        Names("openssl"),
+        Names(
+            "blake2b512 blake2s256 md2 md4 md5 mdc2 ripemd160 rmd160 sha sha1 sha224 sha256 sha3-224 sha3-256 \
+             sha3-384 sha3-512 sha384 sha512 sha512-224 sha512-256 shake128 shake256 sm3",
+        ),
+        "dgst",
+    ),
+];
+
+/// Sub-commands of package managers without other names, which are not scripts of a project.
+const OWN: &[(Names, Names)] = &[
+    (
+        Names("pnpm yarn"),
+        Names(
+            "audit bin cache create dedupe dlx exec global help import info init licenses login logout node outdated \
+             owner pack patch publish set team unpublish version view whoami why workspace workspaces",
+        ),
+    ),
+    (Names("pnpm"), Names("deploy fetch patch-commit prune recursive root setup store")),
 ];
 
 /// Programs that accept the beginning of a sub-command's name for the whole.
@@ -336,8 +376,14 @@ fn spelled<'a>(program: &str, given: &'a str) -> Cow<'a, str> {
     letters.collect::<String>().into()
 }
 
+/// Whether it is a sub-command in the table.
+pub fn is_name(program: &str, word: &str) -> bool {
+    let is_own = |(programs, words): &(Names, Names)| programs.has(program) && words.has(word);
+    names(program, word).next().is_some() || OWN.iter().any(is_own)
+}
+
 /// All names of a sub-command that has several.
-fn names<'a>(program: &'a str, given: &'a str) -> impl Iterator<Item = &'static str> + 'a {
+pub fn names<'a>(program: &'a str, given: &'a str) -> impl Iterator<Item = &'static str> + 'a {
     let lists = ALIASES.iter().filter(move |(programs, _)| programs.has(program));
     let lists = lists.flat_map(|(_, lists)| lists.iter());
     lists.filter(move |names| names.has(given)).flat_map(|names| names.iter())
@@ -367,27 +413,6 @@ fn is_abbreviation(program: &str, pattern: &str, given: &str) -> bool {
     let same = meant.flat_map(|name| kinds_of(program, name).chain([name]));
     let more = kinds_of(program, pattern);
     !given.is_empty() && !is_whole && (begins(pattern) || same.chain(more).any(begins))
-}
-
-/// Other words for a sub-command.
-const EQUIVALENTS: &[(Names, &[&str], &[&str])] = &[
-    (Names("terraform tofu"), &["destroy"], &["apply", "-destroy"]),
-    (Names("helm"), &["install"], &["upgrade", "--install"]),
-    (Names("helm"), &["install"], &["upgrade", "-i"]),
-    (Names("apt apt-get"), &["purge"], &["remove", "--purge"]),
-    (Names("dotnet"), &["add", "package"], &["package", "add"]),
-    (Names("dotnet"), &["remove", "package"], &["package", "remove"]),
-];
-
-/// The words of a rule in other words: `terraform apply -destroy` for `terraform destroy`.
-pub fn equivalents(program: &str, rule: &[String]) -> Vec<Vec<String>> {
-    let rows = EQUIVALENTS.iter().filter(|(programs, _, _)| programs.has(program));
-    let other = |(_, words, others): &(Names, &[&str], &[&str])| {
-        let begins = rule.len() >= words.len() && rule.iter().zip(*words).all(|(a, b)| a == b);
-        let others = others.iter().map(ToString::to_string);
-        begins.then(|| others.chain(rule[words.len()..].iter().cloned()).collect())
-    };
-    rows.filter_map(other).collect()
 }
 
 /// The sub-command that a program runs if it is given none.

@@ -394,6 +394,16 @@ const LONG_FORMS: &[(Names, &str)] = &[
         Names("uniq"),
         "check-chars=w count=c ignore-case=i repeated=d skip-chars=s skip-fields=f unique=u zero-terminated=z",
     ),
+    (
+        Names("pacman"),
+        "cascade=c database=D deptest=T files=F nosave=n query=Q recursive=s refresh=y remove=R sync=S sysupgrade=u \
+         upgrade=U",
+    ),
+    (
+        Names("iptables ip6tables"),
+        "append=A check=C delete=D delete-chain=X flush=F insert=I list=L list-rules=S new-chain=N policy=P \
+         rename-chain=E replace=R zero=Z",
+    ),
     (Names("shutdown"), "halt=H poweroff=P reboot=r"),
     (Names("reboot poweroff halt"), "force=f no-wtmp=d poweroff=p wtmp-only=w"),
 ];
