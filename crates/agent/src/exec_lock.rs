@@ -28,6 +28,7 @@ mod rules;
 mod seen;
 mod shebang;
 mod shells;
+mod shown;
 mod target;
 
 use std::collections::HashSet;
@@ -48,14 +49,11 @@ use listener::{Listener, Named, Question};
 use prepared::Prepared;
 use processes::{Caller, Next, Processes};
 use rules::Standing;
+use shown::{shown, whole_name};
 use target::{Target, View, base_name, user_namespace_of};
 
 /// How many different refusals are kept.
 const MAX_REFUSED: usize = 20;
-
-/// How much of a command line a refusal keeps.
-const SHOWN_ARGUMENTS: usize = 8;
-const SHOWN_CHARACTERS: usize = 200;
 
 /// The lock of one keeper, for one run after the other.
 pub struct ExecLock {
@@ -325,7 +323,12 @@ impl LockedRun {
             let named = Named::Path { directory: None, path: path.to_vec() };
             Target::find(question.thread, &named, view)
         };
-        let decided = rules.decide(&caller.standing, env_program, &target, &arguments, &find);
+        let environment = || question.environment();
+        let refused = rules.refuses_with_variables(&target, &arguments, environment, &find);
+        let decided = refused.map_or_else(
+            || rules.decide(&caller.standing, env_program, &target, &arguments, &find),
+            Err,
+        );
         let decided = decided.and_then(|standing| {
             let rises = standing == Standing::Free && caller.standing != Standing::Free;
             if rises && rules.limits_arguments_of(&target) {
@@ -434,24 +437,6 @@ impl LockedRun {
             });
         }
     }
-}
-
-/// The name of a process, of which the kernel keeps the beginning.
-fn whole_name(name: String, command_line: &[Vec<u8>]) -> String {
-    const KEPT: usize = 15;
-    let mut names = command_line.iter().map(|word| base_name(OsStr::from_bytes(word).as_ref()));
-    match name.len() < KEPT {
-        true => name,
-        false => names.find(|it| it.starts_with(&name)).map_or(name, str::to_owned),
-    }
-}
-
-/// The beginning of a command line, as text.
-fn shown(arguments: &[Vec<u8>]) -> Vec<String> {
-    let text = |argument: &Vec<u8>| -> String {
-        String::from_utf8_lossy(argument).chars().take(SHOWN_CHARACTERS).collect()
-    };
-    arguments.iter().take(SHOWN_ARGUMENTS).map(text).collect()
 }
 
 /// Whether this kernel asks before a program is executed, and lets us listen.

@@ -27,6 +27,8 @@ pub enum Action {
     Open(Vec<Word>),
     /// The same for a file that only the run will know: `python3 "$script" install`.
     OpenUnknown(Vec<Word>),
+    /// Reads a makefile that only the run will know.
+    UnknownGoals { span: Span },
     /// Evaluates a text as arithmetic or as a subscript.
     Evaluate { text: String, span: Span },
     /// Evaluates a word as arithmetic, in which every value has to be a number.

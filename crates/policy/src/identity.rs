@@ -131,11 +131,12 @@ pub fn program(name: &str) -> &str {
         Some((program, _)) if VARIANTS.has(program) => program,
         _ => name,
     };
-    let name = match name.strip_prefix('g') {
-        Some(rest) if GNU.has(rest) => rest,
-        _ => name,
-    };
-    known_otherwise(name)
+    known_otherwise(without_g(name))
+}
+
+/// `sed` for `gsed`.
+pub fn without_g(name: &str) -> &str {
+    name.strip_prefix('g').filter(|rest| GNU.has(rest)).unwrap_or(name)
 }
 
 /// The name and all others that a rule for the same program may use: `python3.11`, `python3`, `python`.

@@ -46,7 +46,7 @@ mod variables;
 
 pub use additions::{AddedPlaces, Reach};
 pub use denial::{Denial, Suspect, Why};
-pub use identity::{is_same_program, names as program_names};
+pub use identity::{is_same_program, names as program_names, without_g};
 pub use limit::{Limit, Place};
 pub use lock::{Lock, LockedArguments, LockedCall, LockedLimit, LockedProgram, LockedWord, MayRun};
 pub use pattern::{glob, glob_path};

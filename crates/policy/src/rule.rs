@@ -20,7 +20,7 @@ use crate::opened::opened;
 use crate::paths::base_name;
 pub use crate::pattern::glob;
 use crate::script::{Limits, Script, Shell, Word};
-use crate::subcommands;
+use crate::subcommands::{self, Goals};
 use arguments::covers;
 pub use name::CommandName;
 
@@ -103,7 +103,7 @@ impl Rule {
             _ => {
                 let mut words = text.split_whitespace().map(str::to_owned);
                 let name = words.next().ok_or(RuleError::Empty)?;
-                let base = base_name(&name).to_lowercase();
+                let base = identity::without_g(&base_name(&name).to_lowercase()).to_owned();
                 Kind::Words { name, base, rest: words.collect() }
             }
         };
@@ -168,6 +168,20 @@ impl Rule {
     /// Whether it names options of a program, such as `rm -rf`.
     pub fn is_about_options(&self) -> bool {
         matches!(&self.kind, Kind::Words { rest, .. } if rest.iter().any(|word| word.starts_with('-')))
+    }
+
+    /// Whether it names a goal of a program such as make, whose files, options and variables can add goals.
+    pub fn is_about_goals(&self) -> bool {
+        let Kind::Words { base, rest, .. } = &self.kind else { return false };
+        let is_goal = |word: &String| !word.starts_with('-') && !word.contains('=');
+        let takes_code = subcommands::goals(identity::program(base)).is_some_and(Goals::take_code);
+        takes_code && rest.iter().any(is_goal)
+    }
+
+    /// Whether a variable in the environment of a program may make the rule match its call.
+    pub fn is_about_variable_of(&self, program: &str, variable: &str) -> bool {
+        let program = program.to_lowercase();
+        self.is_about_goals() && subcommands::adds_goals(identity::program(&program), variable)
     }
 
     /// Whether it matches every command.

@@ -18,7 +18,7 @@ pub use aliases::{all_names, default, is_same, operands_of_prefix};
 pub use equivalents::equivalents;
 pub use git::{is_alias as is_git_alias, is_mistyped};
 use globals::{GLOBALS, GlobalOptions};
-pub use goals::{Goals, goals};
+pub use goals::{Goals, adds_goals, goals};
 
 /// Whether an option takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 mod support;
 
+use mcpz_policy::{Scene, Verdict};
 use support::{all_allowed, all_denied, allow, deny, refusal};
 
 #[test]
@@ -379,6 +380,58 @@ fn a_script_of_a_package_is_denied_with_run_and_without() {
             "yarn install",
             "yarn run build",
             "yarn add deploy",
+        ],
+    );
+}
+
+#[test]
+fn a_goal_that_an_option_or_a_variable_adds_counts() {
+    all_denied(
+        &deny("make deploy"),
+        &[
+            "make .DEFAULT_GOAL=deploy",
+            "make .DEFAULT_GOAL:=deploy",
+            "make '.DEFAULT_GOAL ::= deploy'",
+            "make .DEFAULT_GOAL!='echo deploy'",
+            "make -e .DEFAULT_GOAL=deploy",
+            "make .DEFAULT_GOAL=$x",
+            "env .DEFAULT_GOAL=deploy make -e",
+            "make --eval='.DEFAULT_GOAL:=deploy'",
+            "make --eval='x: deploy' x",
+            "make --eval 'x: deploy' x",
+            "make --ev='x: deploy' x",
+            "make -E 'x: deploy' x",
+            "make -kE 'x: deploy' x",
+            "make MAKEFLAGS=--eval=x",
+            "make 'MAKEFLAGS=k -- .DEFAULT_GOAL=deploy'",
+            "printf 'include Makefile\n.DEFAULT_GOAL:=deploy\n' | make -f -",
+            "printf '.DEFAULT_GOAL:=deploy\n' > m.mk; make -f Makefile -f m.mk",
+            "make -f $makefile",
+        ],
+    );
+    let held = Scene { locked: true, ..support::SCENE };
+    for command in ["cat x | make -f -", "echo > m.mk; make -f m.mk"] {
+        let verdict = |rule: &str| deny(rule).judge(command, "bash", &held).verdict;
+        assert!(matches!(verdict("make deploy"), Verdict::Deny(_)), "{command}");
+        assert_eq!(verdict("git push"), Verdict::Allow, "{command}");
+    }
+    all_denied(&deny("ninja deploy"), &["ninja deploy^", "ninja x^", "ninja all ./x^"]);
+    all_denied(
+        &deny("rake deploy"),
+        &["rake rake:deploy", "rake ^deploy", "rake rake:rake:deploy[x]"],
+    );
+    all_allowed(
+        &deny("make deploy,ninja deploy,rake deploy,make -n"),
+        &[
+            "make",
+            "make test",
+            "make -e test",
+            "make V=1 test",
+            "make -f ci.mk test",
+            "make -C sub -j4 test",
+            "make -W E test",
+            "ninja test",
+            "rake test",
         ],
     );
 }

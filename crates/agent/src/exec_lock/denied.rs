@@ -13,7 +13,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use mcpz_policy::{ExactCall, Rule, glob, is_interpreter, is_same_program, program_names};
+use mcpz_policy::{
+    ExactCall, Rule, glob, is_interpreter, is_same_program, program_names, without_g,
+};
 
 use super::identity::FileId;
 use super::listings::Listings;
@@ -105,8 +107,10 @@ impl Denied {
             let Some(name) = rule.program() else { continue };
             let (folders, listings) = (&self.folders, &mut self.listings);
             files.find(name, folders, listings);
-            files.find(&name.to_lowercase(), folders, listings);
-            files.find_otherwise(&name.to_lowercase(), folders, listings);
+            let plain = name.to_lowercase();
+            files.find(&plain, folders, listings);
+            files.find(without_g(&plain), folders, listings);
+            files.find_otherwise(without_g(&plain), folders, listings);
             let path = text.split_whitespace().next().filter(|path| path.starts_with('/'));
             files.add(path.map(PathBuf::from));
         }
@@ -130,6 +134,32 @@ impl Denied {
         }
         let interpreter = target.interpreter.as_ref()?;
         self.refuses(&interpreter.target, &target.interpreter_arguments(arguments), find)
+    }
+
+    /// The same with those variables of its environment that say what it runs, as arguments of make would.
+    pub fn refuses_with_variables(
+        &self,
+        target: &Target,
+        arguments: &[Vec<u8>],
+        environment: impl FnOnce() -> io::Result<Vec<Vec<u8>>>,
+        find: &Find<'_>,
+    ) -> Option<RefusedBecause> {
+        let own = arguments.first().map(|name| String::from_utf8_lossy(name).into_owned());
+        let own = own.unwrap_or_default();
+        let names = [target.name(), target.real_name(), base_name(own.as_ref())];
+        let matters = |variable: &str| {
+            let about = |it: &DenyRule, name: &&str| it.rule.is_about_variable_of(name, variable);
+            self.rules.iter().any(|it| names.iter().any(|name| about(it, name)))
+        };
+        if !matters(".DEFAULT_GOAL") {
+            return None;
+        }
+        let Ok(environment) = environment() else { return Some(RefusedBecause::Unclear) };
+        let set = environment.into_iter().filter(|entry| {
+            let name = entry.split(|byte| *byte == b'=').next().unwrap_or_default();
+            std::str::from_utf8(name).is_ok_and(matters)
+        });
+        self.refuses(target, &arguments.iter().cloned().chain(set).collect::<Vec<_>>(), find)
     }
 
     /// The rule that denies one of the programs that would start, besides the interpreter of a script.
@@ -333,7 +363,9 @@ mod tests {
         fs::create_dir(&bin).unwrap();
         fs::copy("/bin/true", &copy).unwrap();
         let cases = [("python", "python3.11"), ("perl5", "perl5.36"), ("fd", "fdfind")];
-        for (rule, name) in cases.into_iter().chain([("ripgrep", "rg"), ("gcc", "gcc-12")]) {
+        for (rule, name) in
+            cases.into_iter().chain([("ripgrep", "rg"), ("gcc", "gcc-12"), ("gsed", "sed")])
+        {
             assert!(!denies(rule, &copy, &[]), "{rule}");
             fs::copy("/bin/true", bin.join(name)).unwrap();
             assert!(denies(rule, &copy, &[]), "{rule}");

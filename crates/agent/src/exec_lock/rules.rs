@@ -17,6 +17,7 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -181,6 +182,17 @@ impl Rules {
         find: &Find<'_>,
     ) -> Option<RefusedBecause> {
         self.denied.refuses(target, arguments, find)
+    }
+
+    /// The same because of variables that it would get.
+    pub fn refuses_with_variables(
+        &self,
+        target: &Target,
+        arguments: &[Vec<u8>],
+        environment: impl FnOnce() -> io::Result<Vec<Vec<u8>>>,
+        find: &Find<'_>,
+    ) -> Option<RefusedBecause> {
+        self.denied.refuses_with_variables(target, arguments, environment, find)
     }
 
     /// What a process of this standing becomes when it executes the file, or why it may not. `find` looks up other

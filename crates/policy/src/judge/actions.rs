@@ -16,8 +16,12 @@ impl Judge<'_> {
     pub(super) fn actions(&mut self, name: &str, call: &Call<'_>) -> Ruling {
         let mut actions = programs::actions(name, call, &self.knowledge);
         if self.is_left_to_kernel(name) {
-            let is_seen = |action: &Action| {
-                matches!(action, Action::RunForeign { .. } | Action::Opaque { .. })
+            // It sees what is executed, but not which goals a makefile makes of it.
+            let denies_goals = self.policy.deny.iter().any(Rule::is_about_goals);
+            let is_seen = |action: &Action| match action {
+                Action::RunForeign { .. } | Action::Opaque { .. } => true,
+                Action::UnknownGoals { .. } => !denies_goals,
+                _ => false,
             };
             actions.retain(|action| !is_seen(action));
         }
@@ -63,6 +67,7 @@ impl Judge<'_> {
                 self.run_by("", |judge| judge.denied(&words))
             }
             Action::OpenUnknown(words) => self.may_be_script(&words),
+            Action::UnknownGoals { span } => self.opaque(span, "an unknown makefile"),
             Action::Evaluate { text, span } => self.evaluate(&text, &span),
             Action::EvaluateNumber(word) => {
                 self.knowledge.evaluated.push(word);

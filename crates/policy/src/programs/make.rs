@@ -43,7 +43,7 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
                         .as_ref()
                         .is_none_or(|file| actions.knowledge.has_unknown_content(file)) =>
                 {
-                    return actions.opaque(span, "an unknown makefile");
+                    return actions.push(Action::UnknownGoals { span });
                 }
                 _ => {}
             },

@@ -6,7 +6,20 @@ use crate::subcommands::Goals;
 
 /// Whether every goal of the rule is, or may be, among the operands, in any order.
 pub fn has_goals(wanted: &[&String], goals: &Goals, words: &[Word]) -> Match {
-    let given = operands(goals, words);
+    let mut given = operands(goals, words);
+    let mut added = Vec::new();
+    for word in words {
+        let beginning = word.prefix();
+        match goals.added(&beginning) {
+            None if !wanted.is_empty() => return Match::Yes,
+            Some(_) if word.text().is_none() && goals.sets_goals(&beginning) => {
+                return Match::Maybe;
+            }
+            Some(more) => added.extend(more.into_iter().map(|goal| Word::known(goal, 0..0))),
+            None => {}
+        }
+    }
+    given.extend(&added);
     if given.len() < wanted.len() && given.iter().all(|word| word.is_single()) {
         return Match::No;
     }
@@ -38,7 +51,8 @@ fn is_goal(wanted: &str, goals: &Goals, word: &Word) -> Match {
         return if may_become(&pattern, goals, word) { Match::Maybe } else { Match::No };
     };
     let given = goals.plain(&text);
-    if glob(&pattern, &given)
+    if goals.stands_for_another(&text)
+        || glob(&pattern, &given)
         || glob(&pattern, goals.without_project(&given))
         || goals.abbreviate(&text, wanted)
     {

@@ -15,6 +15,12 @@ pub struct Goals {
     resolves_paths: bool,
     /// Whether the beginnings of the words in a goal's name stand for it: `pTML` for `publishToMavenLocal`.
     abbreviates: bool,
+    /// What may stand before a goal and changes nothing: `rake:deploy` is `deploy`.
+    prefixes: &'static [&'static str],
+    /// The end of a goal that stands for another one, which only its file knows.
+    stands_for_another: Option<char>,
+    /// Whether options and variables can add goals, as those of make can.
+    takes_code: bool,
 }
 
 const PLAIN: Goals = Goals {
@@ -23,6 +29,9 @@ const PLAIN: Goals = Goals {
     separators: &[],
     resolves_paths: false,
     abbreviates: false,
+    prefixes: &[],
+    stands_for_another: None,
+    takes_code: false,
 };
 
 const GOALS: &[Goals] = &[
@@ -32,6 +41,7 @@ const GOALS: &[Goals] = &[
             "-C -f -I -o -W -E --directory --file --makefile --include-dir --old-file --assume-old --what-if \
              --new-file --assume-new --eval",
         ),
+        takes_code: true,
         ..PLAIN
     },
     Goals { programs: Names("bmake pmake nmake"), valued: Names("-C -f -I -m"), ..PLAIN },
@@ -39,11 +49,14 @@ const GOALS: &[Goals] = &[
         programs: Names("ninja ninja-build samu"),
         valued: Names("-C -f -j -k -l -d -w"),
         resolves_paths: true,
+        // `x^` is the first file that is made from `x`.
+        stands_for_another: Some('^'),
         ..PLAIN
     },
     Goals {
         programs: Names("rake jake"),
         valued: Names("-f -I -r -R --rakefile --libdir --require --rakelibdir"),
+        prefixes: &["rake:", "^"],
         ..PLAIN
     },
     Goals {
@@ -88,6 +101,14 @@ const USUAL_TASKS: Names = Names(
      tasks test wrapper",
 );
 
+/// Variables by which make gets goals from its environment.
+const VARIABLES: Names = Names(".DEFAULT_GOAL MAKEFLAGS GNUMAKEFLAGS MFLAGS");
+
+/// Whether a program may run other goals because of a variable in its environment.
+pub fn adds_goals(program: &str, variable: &str) -> bool {
+    VARIABLES.has(variable) && goals(program).is_some_and(|goals| goals.takes_code)
+}
+
 /// How a program names its goals, if it runs all its operands.
 pub fn goals(program: &str) -> Option<&'static Goals> {
     GOALS.iter().find(|goals| goals.programs.has(program))
@@ -105,7 +126,10 @@ impl Goals {
 
     /// A goal as rules are compared with it: `deploy` for `./deploy` and for `deploy[production]`.
     pub fn plain(&self, goal: &str) -> String {
-        let goal = goal.split('[').next().unwrap_or(goal);
+        let mut goal = goal.split('[').next().unwrap_or(goal);
+        while let Some(rest) = self.prefixes.iter().find_map(|prefix| goal.strip_prefix(prefix)) {
+            goal = rest;
+        }
         if !goal.contains('/') {
             return goal.to_lowercase();
         }
@@ -119,6 +143,61 @@ impl Goals {
         }
         let root = if goal.starts_with('/') { "/" } else { "" };
         format!("{root}{}", parts.join("/")).to_lowercase()
+    }
+
+    /// Whether a goal stands for another one.
+    pub fn stands_for_another(&self, goal: &str) -> bool {
+        self.stands_for_another.is_some_and(|end| goal.ends_with(end))
+    }
+
+    /// Whether an argument that begins like this may set goals.
+    pub fn sets_goals(&self, beginning: &str) -> bool {
+        let name = beginning.split('=').next().unwrap_or_default();
+        let name = name.trim_end_matches([':', '+', '?', '!', ' ', '\t']);
+        let may_be = |known: &str| match beginning.contains('=') {
+            true => known == name,
+            false => known.starts_with(name) && name.len() > 1,
+        };
+        self.takes_code && VARIABLES.iter().any(may_be)
+    }
+
+    /// Whether its options and variables can add goals.
+    pub fn take_code(&self) -> bool {
+        self.takes_code
+    }
+
+    /// The goals that an argument adds besides its own name. `None` if they may be any.
+    pub fn added(&self, argument: &str) -> Option<Vec<String>> {
+        if !self.takes_code {
+            return Some(Vec::new());
+        }
+        let long = argument.strip_prefix("--").map(|long| long.split('=').next().unwrap_or(long));
+        let cluster = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        // Others take the rest of the word.
+        let letters =
+            cluster.and_then(|letters| letters.split(|it| "CfIoWjlO".contains(it)).next());
+        if long.is_some_and(|long| long.len() > 1 && "eval".starts_with(long))
+            || letters.is_some_and(|letters| letters.contains('E'))
+        {
+            return None;
+        }
+        let Some((name, value)) = argument.split_once('=') else { return Some(Vec::new()) };
+        let (runs, name) =
+            (name.ends_with('!'), name.trim_end_matches([':', '+', '?', '!', ' ', '\t']));
+        match name {
+            "MAKEFLAGS" | "GNUMAKEFLAGS" | "MFLAGS" => {
+                let added = value.split_ascii_whitespace().map(|word| {
+                    // The first word is letters, perhaps without a dash.
+                    let is_code =
+                        !word.starts_with('-') && !word.contains('=') && word.contains('E');
+                    if is_code { None } else { self.added(word) }
+                });
+                Some(added.collect::<Option<Vec<_>>>()?.concat())
+            }
+            ".DEFAULT_GOAL" if runs || value.contains('$') => None,
+            ".DEFAULT_GOAL" => Some(value.split_ascii_whitespace().map(str::to_owned).collect()),
+            _ => Some(Vec::new()),
+        }
     }
 
     /// The goal without the project or folder it is in: `deploy` for `:app:deploy`.
