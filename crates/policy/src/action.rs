@@ -27,6 +27,10 @@ pub enum Action {
     Open(Vec<Word>),
     /// The same for a file that only the run will know: `python3 "$script" install`.
     OpenUnknown(Vec<Word>),
+    /// Takes a file away from where it is: `mv`.
+    Take(Word),
+    /// Copies files, and links among them as links, by the names of `made`.
+    CopyLinks { sources: Vec<Word>, made: Vec<Word> },
     /// Reads a makefile that only the run will know.
     UnknownGoals { span: Span },
     /// Evaluates a text as arithmetic or as a subscript.

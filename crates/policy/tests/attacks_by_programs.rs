@@ -3,9 +3,9 @@
 
 mod support;
 
-use mcpz_policy::Policy;
+use mcpz_policy::{Policy, Scene, Verdict};
 use support::developer::developer;
-use support::{all_denied, deny};
+use support::{SCENE, all_allowed, all_denied, allow, deny};
 
 #[test]
 fn wrappers_take_their_options_as_they_do() {
@@ -129,6 +129,110 @@ fn files_are_written_where_they_may_be() {
             "curl --output-dir .. -o pwn http://x",
             "uniq f ../pwn",
             "split f ../pwn",
+        ],
+    );
+}
+
+#[test]
+fn a_name_that_a_program_puts_together_stays_where_files_may_be_written() {
+    let rules = "cp,mv,csplit,split,patch,mktemp,env,echo,cd,tee,export";
+    let policy = Policy { write_dirs: vec!["/srv/proj".into()], ..allow(rules) };
+    all_denied(
+        &policy,
+        &[
+            "cp --parents ../../tmp/f sub",
+            "cp --parents -t sub ../../tmp/f",
+            "cp -r --parents ../../tmp/. sub",
+            "cp --par ../f sub",
+            "cp --parents \"$f\" sub",
+            "csplit -b '/../../x%d' f 3",
+            "csplit -qb'/../../x%d' f 3",
+            "csplit -f xx --suffix-format='/../../x%d' f 3",
+            "csplit -f /srv/proj f 3",
+            "split f /srv/proj",
+            "patch -b -Y ../../x f",
+            "patch -b -Yx/../../../x f",
+            "patch -b --basename-prefix=../../x f",
+            "patch -b -z /../../x f",
+            "patch -b -B ../ f",
+            "patch -b --prefix=/srv/proj f",
+            "patch -o ../f f",
+            "patch -r ../f f",
+            "TMPDIR=/mnt mktemp -t x.XXX",
+            "env TMPDIR=/mnt mktemp -dt x.XXX",
+            "export TMPDIR=..; mktemp -t x.XXX",
+            "TMPDIR=\"$x\" mktemp",
+            "mktemp -p ../x",
+            "mv ../f .",
+            "mv -t . ../f",
+            "mv /mnt/f /mnt/g .",
+            "mv ../*.txt .",
+            "mv /mnt/$f .",
+            "mv {a,../b} sub",
+        ],
+    );
+    all_allowed(
+        &policy,
+        &[
+            "cp --parents src/a.rs sub",
+            "cp -r --parents src -t sub",
+            "csplit -f part f 3",
+            "csplit -f sub/part -b '%02d.txt' f 3",
+            "split f part",
+            "split f sub/part",
+            "patch -b -z .orig f",
+            "patch -b -Y old- f",
+            "patch -b -B old/ f",
+            "mktemp -t x.XXX",
+            "TMPDIR=/tmp mktemp",
+            "TMPDIR=/srv/proj/tmp mktemp -d",
+            "mv a b",
+            "mv a b sub",
+            "mv *.txt sub",
+            "for f in ./*.txt; do mv \"$f\" sub; done",
+        ],
+    );
+    let variables = [("TMPDIR".to_owned(), "/mnt".to_owned())];
+    let scene = Scene { variables: &variables, ..SCENE };
+    let verdict = policy.judge("mktemp -dt x.XXX", "bash", &scene).verdict;
+    assert!(matches!(verdict, Verdict::Deny(_)));
+}
+
+#[test]
+fn nothing_is_written_through_a_link_that_was_copied_from_elsewhere() {
+    let policy = Policy { write_dirs: vec!["/srv/proj".into()], ..allow("cp,echo,cd,tee,mkdir") };
+    for copy in
+        ["cp -a ../l l", "cp -d ../l l", "cp -P ../l l", "cp -R ../l l", "cp --archive ../l l"]
+    {
+        let write = |command: &str| format!("{copy}; {command}");
+        for command in ["echo x > l/f", "echo x | tee l/f", "cp f l/g", "cd l; echo x > f"] {
+            all_denied(&policy, &[&write(command)]);
+        }
+        all_allowed(&policy, &[&write("echo x > f")]);
+    }
+    all_denied(
+        &policy,
+        &[
+            "cp --no-dereference ../l l; echo x > l/f",
+            "cp --no-d ../l l; echo x > l/f",
+            "cp -a /proc/1/root r; echo x > r/tmp/f",
+            "cp -d /proc/self/cwd/../../proc/1/root r; echo x > r/tmp/f",
+            "cp -r ../t q; echo x > q/l/f",
+            "cp -r ../t .; echo x > t/l/f",
+            "cp -rt sub ../t; echo x > sub/t/l/f",
+            "cp -r ../t/. .; echo x > l/f",
+            "cp -rT ../t .; echo x > l/f",
+            "cp -r \"$x\" q; echo x > q/l/f",
+        ],
+    );
+    all_allowed(
+        &policy,
+        &[
+            "cp -r a b; echo x > b/f",
+            "cp -a a/. b; echo x > b/f",
+            "cp -rL ../t q; echo x > q/f",
+            "cp ../f f; echo x > f",
+            "cp -a ../t q; cp -r q w",
         ],
     );
 }

@@ -155,6 +155,11 @@ impl Judge<'_> {
                 self.knowledge.add_link(&file);
                 Ok(())
             }
+            Action::Take(file) => self.take(&file),
+            Action::CopyLinks { sources, made } => {
+                self.copy_links(&sources, &made);
+                Ok(())
+            }
             Action::Delete { span } => self.delete(call, span),
             Action::Enter(directory) => {
                 self.knowledge.directories.enter(Some(&directory), true);

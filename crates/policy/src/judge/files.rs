@@ -78,6 +78,62 @@ impl Judge<'_> {
         }
     }
 
+    /// Judges a file that a command takes away, if it is known where that is.
+    pub(super) fn take(&self, word: &Word) -> Ruling {
+        let folders = &self.policy.write_dirs;
+        let is_fine = |word: &Word| {
+            if word.literal().is_some() {
+                return self.knowledge.is_within(word, folders);
+            }
+            // A pattern stays in the folder before it.
+            let beginning = word.beginning();
+            let folder = beginning.rsplit_once('/').map(|(folder, _)| format!("{folder}/"));
+            folder.is_none_or(|folder| {
+                self.knowledge.is_within(&Word::known(folder, word.span.clone()), folders)
+            })
+        };
+        match folders.is_empty() || word.alternatives().iter().all(is_fine) {
+            true => Ok(()),
+            false => Err(self.not_writable(word.span.clone(), word)),
+        }
+    }
+
+    /// Takes note of what a command copies with its links. Where it may write, links are as they were before.
+    pub(super) fn copy_links(&mut self, sources: &[Word], made: &[Word]) {
+        let folders = &self.policy.write_dirs;
+        let inside = |word: &Word| self.knowledge.is_within(word, folders);
+        if folders.is_empty() || sources.iter().all(inside) {
+            return;
+        }
+        for file in made {
+            // The files in a folder have names of their own.
+            let text = file.text().unwrap_or_default();
+            match text.rsplit('/').find(|part| !part.is_empty()) {
+                None | Some("." | "..") => {
+                    self.knowledge.add_link(&Word::unknown(false, file.span.clone()));
+                }
+                Some(_) => self.knowledge.add_link(file),
+            }
+        }
+    }
+
+    /// Judges the folder for temporary files, in which programs write without being told. The usual ones are harmless.
+    pub(super) fn temporary_folder(&self, value: Option<&Word>, span: &Span) -> Ruling {
+        let folders = &self.policy.write_dirs;
+        let is_usual = |text: &str| ["", "/tmp", "/var/tmp"].contains(&text.trim_end_matches('/'));
+        let is_fine = |word: &Word| {
+            word.is_temporary()
+                || word.text().is_some_and(|text| is_usual(&text))
+                || self.knowledge.is_within(word, folders)
+        };
+        match value {
+            _ if folders.is_empty() => Ok(()),
+            Some(word) if is_fine(word) => Ok(()),
+            Some(word) => Err(self.not_writable(span.clone(), word)),
+            None => Err(self.deny(span.clone(), Why::Writes { path: None })),
+        }
+    }
+
     /// The files that the name of a program means wherever the command may run.
     pub(super) fn files(&self, name: Option<&str>) -> Vec<String> {
         name.map(|name| self.knowledge.directories.files(name)).unwrap_or_default()

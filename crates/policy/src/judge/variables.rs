@@ -16,6 +16,9 @@ const KNOWN: Names = Names("cat true : less more gcc g++ cc c++ clang clang++ ld
 /// Variables that programs get without being told so, because shells set them or inherit them.
 const INHERITED: Names = Names("PWD OLDPWD TERM LANG LC_ALL TZ USER LOGNAME COLUMNS LINES");
 
+/// Variables with the folder for temporary files.
+const TEMPORARY: Names = Names("TMPDIR TMP TEMP TEMPDIR");
+
 impl Judge<'_> {
     /// Judges a variable that gets a value, which is `None` if only the run will know it.
     pub fn variable(&mut self, name: &str, value: Option<&Word>, span: &Span) -> Ruling {
@@ -69,6 +72,9 @@ impl Judge<'_> {
         let rules = &self.policy.allow;
         if rules.iter().any(|rule| rule.allows_variable(name, known.as_deref())) {
             return Ok(());
+        }
+        if TEMPORARY.has(name) {
+            self.temporary_folder(value, span)?;
         }
         let is_text = |value: &str| is_settled(name, value);
         if seen == Seen::ByPrograms

@@ -17,6 +17,9 @@ use table::{Target, WRITERS};
 /// Why an option is refused that is not in a table.
 const NOT_KNOWN: &str = "an option that may change which file is written";
 
+/// Why a part of a name is refused that leads to another folder.
+const PART: &str = "a part of a file's name that may lead to another folder";
+
 /// Why `..` is refused after an option that changes the folder.
 const ELSEWHERE: &str = "a path with `..` that begins in another folder";
 
@@ -42,6 +45,8 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let (mut operands, mut folder, mut target) = (Vec::new(), None, writer.target);
     let (mut files, mut enters) = (Vec::new(), None);
     let mut links = name == "ln";
+    // Whether it copies links as links, and the folders before the names of files.
+    let (mut keeps_links, mut follows_links, mut keeps_folders) = (false, false, false);
     for argument in arguments {
         match argument {
             Argument::Option { name: option, value, .. } => {
@@ -50,6 +55,12 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
                     target == Target::Into && (option == "t" || long("target-directory"));
                 links |= name == "cp"
                     && (option == "s" || option == "l" || long("link") || long("symbolic-link"));
+                if name == "cp" {
+                    keeps_links |= ["a", "d", "P", "R", "r"].contains(&&*option)
+                        || ["archive", "no-dereference", "recursive"].into_iter().any(long);
+                    follows_links |= option == "L" || long("dereference");
+                    keeps_folders |= long("parents");
+                }
                 if name == "install" && (option == "d" || long("directory")) {
                     target = Target::All;
                 }
@@ -57,6 +68,13 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
                 match value {
                     Some(value) if is_entered => enters = Some(value),
                     Some(value) if is_folder => folder = Some(value),
+                    Some(value) if writer.parts.has(&option) => {
+                        if value.text().is_none_or(|part| part.contains('/')) {
+                            let span = value.span.clone();
+                            actions.push(Action::UnclearWrite { span, what: PART });
+                        }
+                    }
+                    Some(value) if writer.begins.has(&option) => begun(actions, &mut files, value),
                     Some(value) if writer.writes.has(&option) => {
                         files.push(written(&option, value));
                     }
@@ -72,8 +90,22 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     if target == Target::Into {
         operands.iter().for_each(|operand| actions.push(Action::Create(operand.clone())));
     }
+    let made = folder.clone().or_else(|| operands.last().cloned());
+    let copied =
+        &operands[..operands.len() - usize::from(folder.is_none() && !operands.is_empty())];
+    if keeps_folders && copied.iter().any(|file| file.text().is_none() || climbs(file)) {
+        let what = "a path with `..` or from a variable, with which --parents leads elsewhere";
+        actions.push(Action::UnclearWrite { span: call.span(), what });
+    }
+    if name == "mv" {
+        copied.iter().for_each(|file| actions.push(Action::Take(file.clone())));
+    }
+    let sources = copied.to_vec();
     match folder {
         Some(folder) => files.push(folder),
+        None if target == Target::Beginning => {
+            operands.iter().skip(1).for_each(|it| begun(actions, &mut files, it.clone()));
+        }
         None => files.extend_from_slice(target.among(&operands)),
     }
     if let Some(folder) = enters {
@@ -83,9 +115,22 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         files.push(folder);
     }
     files.into_iter().for_each(|file| actions.push(Action::Write(file)));
+    if keeps_links && !follows_links {
+        let made = made.into_iter().chain(sources.iter().cloned()).collect();
+        actions.push(Action::CopyLinks { sources, made });
+    }
     if links {
         operands.iter().for_each(|operand| actions.push(Action::Link(operand.clone())));
     }
+}
+
+/// Adds a file whose name begins like this.
+fn begun(actions: &mut Actions<'_>, files: &mut Vec<Word>, beginning: Word) {
+    files.push(match beginning.text() {
+        Some(text) => Word::known(format!("{text}x"), beginning.span.clone()),
+        None => beginning.clone(),
+    });
+    actions.push(Action::Create(beginning));
 }
 
 /// The file that the value of an option names.

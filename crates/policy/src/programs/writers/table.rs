@@ -10,8 +10,12 @@ pub struct Writer {
     pub names: Names,
     pub syntax: OptionSyntax,
     pub target: Target,
-    /// Options whose value is a file or folder that is written, or the beginning of its name.
+    /// Options whose value is a file or folder that is written.
     pub writes: Names,
+    /// Options whose value is the beginning of the path of a file that is written.
+    pub begins: Names,
+    /// Options whose value is another part of the name.
+    pub parts: Names,
 }
 
 /// Which of its operands a program writes.
@@ -24,6 +28,8 @@ pub enum Target {
     Into,
     /// All but the first, which it only reads.
     Rest,
+    /// The same, and they are the beginnings of names.
+    Beginning,
     /// None.
     Nothing,
 }
@@ -34,7 +40,7 @@ impl Target {
             Self::All => operands,
             Self::First => &operands[..operands.len().min(1)],
             Self::Last | Self::Into => &operands[operands.len().saturating_sub(1)..],
-            Self::Rest => &operands[operands.len().min(1)..],
+            Self::Rest | Self::Beginning => &operands[operands.len().min(1)..],
             Self::Nothing => &[],
         }
     }
@@ -59,7 +65,8 @@ const fn options(
 }
 
 const fn row(names: &'static str, target: Target, syntax: OptionSyntax) -> Writer {
-    Writer { names: Names(names), syntax, target, writes: Names("") }
+    let none = Names("");
+    Writer { names: Names(names), syntax, target, writes: none, begins: none, parts: none }
 }
 
 pub const WRITERS: &[Writer] = &[
@@ -151,7 +158,7 @@ pub const WRITERS: &[Writer] = &[
     ),
     row(
         "split",
-        Target::Rest,
+        Target::Beginning,
         options(
             "abClnt",
             "deuxv0123456789",
@@ -160,7 +167,8 @@ pub const WRITERS: &[Writer] = &[
         ),
     ),
     Writer {
-        writes: Names("f prefix"),
+        begins: Names("f prefix"),
+        parts: Names("b suffix-format"),
         ..row(
             "csplit",
             Target::Nothing,
@@ -189,7 +197,9 @@ pub const WRITERS: &[Writer] = &[
         )
     },
     Writer {
-        writes: Names("B o r output prefix reject-file"),
+        writes: Names("o r output reject-file"),
+        begins: Names("B prefix"),
+        parts: Names("Y z basename-prefix suffix"),
         ..row(
             "patch",
             Target::First,
