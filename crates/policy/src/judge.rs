@@ -29,6 +29,7 @@ use crate::script::{
 use crate::threats::{self, Threat};
 use crate::traces::Traces;
 use crate::variables::Seen;
+use allowed::HARMLESS;
 
 /// How many commands may start one another: `env env env ls`.
 const MAX_WRAPPERS: u32 = 8;
@@ -316,12 +317,6 @@ impl<'a> Judge<'a> {
         self.actions(&name, call)
     }
 
-    /// Whether it is a builtin of the script's own shell that changes nothing outside the shell.
-    fn needs_no_rule(&self, name: &CommandName, call: &Call<'_>) -> bool {
-        let in_shell = self.texts > 0 && call.wrappers == 0;
-        in_shell && self.is_quiet && name.known().is_some_and(|name| HARMLESS.has(name))
-    }
-
     fn is_shallow(&self, call: &Call<'_>) -> Ruling {
         match call.wrappers > MAX_WRAPPERS {
             true => {
@@ -460,9 +455,6 @@ impl<'a> Judge<'a> {
         }
     }
 }
-
-/// Builtins that no allow list has to name.
-const HARMLESS: Names = Names("cd true false : test [ pwd exit return break continue wait");
 
 /// Functions that shells call with the words of a command that they do not find.
 const NOT_FOUND: Names = Names("command_not_found_handle command_not_found_handler");

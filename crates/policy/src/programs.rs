@@ -42,6 +42,7 @@ use crate::identity;
 use crate::knowledge::Knowledge;
 use crate::paths::Target;
 
+pub use builtins::sets_only_checks;
 pub use databases::is_database;
 pub use editors::is_editor;
 pub use interpreters::{

@@ -98,7 +98,7 @@ fn builtins_that_change_nothing_need_no_rule() {
             "env true",
             "/bin/true",
             "exec true",
-            "set -x",
+            "set -a",
             "test -v 'a[$(pwned)]'",
         ],
     );
@@ -106,6 +106,63 @@ fn builtins_that_change_nothing_need_no_rule() {
     assert!(why.contains("runs `wc`"), "{why}");
     // A rule still decides about them.
     all_denied(&deny("cd"), &["cd x"]);
+}
+
+#[test]
+fn a_script_may_stop_at_its_first_error() {
+    all_allowed(
+        &allow("ls,make test"),
+        &[
+            "set -euo pipefail; ls",
+            "set -e; ls",
+            "set -eux -o pipefail; ls; set +x",
+            "set -o errexit; ls",
+            "time make test",
+        ],
+    );
+    all_denied(
+        &allow("ls,make test"),
+        &[
+            "set -a; ls",
+            "set -k; ls",
+            "set -eo allexport; ls",
+            "set -o; ls",
+            "set; ls",
+            "set -- x; ls",
+            "set -e x; ls",
+            "set -e > f",
+            "set \"$x\"; ls",
+            "set -o $x; ls",
+            "PS4='$(pwned)'; set -x; ls",
+            "time make all",
+        ],
+    );
+    all_denied(&deny("set"), &["set -e"]);
+}
+
+#[test]
+fn the_beginning_of_a_path_is_not_an_option_either() {
+    let policy = allow("mv,sort");
+    all_allowed(
+        &policy,
+        &[
+            "for f in ./*.txt; do mv \"$f\" \"${f%.txt}.md\"; done",
+            "for f in *.txt; do mv -- \"$f\" \"${f%.txt}.md\"; done",
+            "for f in ./*; do sort \"${f%txt}md\"; done",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "for f in *.txt; do mv \"$f\" \"${f%.txt}.md\"; done",
+            "for f in ./*; do sort \"${f%%*}-x\"; done",
+            "for f in ./*; do sort \"${f#./}.x\"; done",
+            "f=-x; sort \"${f%y}.x\"",
+            "n=$((0-5)); sort \"${n%?}x\"",
+        ],
+    );
+    let message = refusal(&policy, "for f in *.txt; do mv \"$f\" \"${f%.txt}.md\"; done");
+    assert!(message.contains("put -- before it"), "{message}");
 }
 
 #[test]

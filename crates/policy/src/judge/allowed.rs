@@ -2,15 +2,29 @@
 
 use super::Judge;
 use crate::additions::{self, Reach};
-use crate::call::span_of;
+use crate::call::{Call, span_of};
 use crate::denial::{Denial, Why};
 use crate::limit::{Fit, fit};
+use crate::names::Names;
 use crate::paths::base_name;
 use crate::policy::Unresolved;
+use crate::programs;
 use crate::rule::CommandName;
 use crate::script::Word;
 
+/// Builtins that no allow list has to name.
+pub const HARMLESS: Names = Names("cd true false : test [ pwd exit return break continue wait");
+
 impl Judge<'_> {
+    /// Whether it is a builtin of the script's own shell that changes nothing outside the shell.
+    pub(super) fn needs_no_rule(&self, name: &CommandName, call: &Call<'_>) -> bool {
+        let in_shell = self.texts > 0 && call.wrappers == 0;
+        let is_harmless = |name: &str| {
+            HARMLESS.has(name) || (name == "set" && programs::sets_only_checks(call.arguments()))
+        };
+        in_shell && self.is_quiet && name.known().is_some_and(is_harmless)
+    }
+
     /// The rule that allows a command, by its place in the list, if it needs one. Refuses a command that no rule
     /// allows, or none with all its arguments.
     pub(super) fn allowed(

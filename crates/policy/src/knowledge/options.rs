@@ -52,8 +52,14 @@ impl Knowledge {
             Origin::Pipe | Origin::Listed | Origin::FileName | Origin::Number => Beginning::Other,
             Origin::Temporary if self.knows_temporary() => Beginning::Other,
             Origin::Keys if !self.has_text_keys => Beginning::Other,
-            Origin::Variable(name) if seen.contains(&name.as_str()) => Beginning::Empty,
-            Origin::Variable(name) => {
+            // The beginning of a number may be a dash.
+            Origin::Beginning(name) if self.values_of(name).any(|it| *it == Value::Number) => {
+                Beginning::Option
+            }
+            Origin::Variable(name) | Origin::Beginning(name) if seen.contains(&name.as_str()) => {
+                Beginning::Empty
+            }
+            Origin::Variable(name) | Origin::Beginning(name) => {
                 seen.push(name);
                 let values: Vec<_> = self.values_of(name).collect();
                 if is_set_by_shell(name)
@@ -162,10 +168,16 @@ impl Knowledge {
             Piece::Text { text, .. } => is_plain(text),
             Piece::Unknown { origin: Origin::Listed | Origin::Number | Origin::Pipe, .. } => true,
             Piece::Unknown { origin: Origin::Temporary, .. } => self.knows_temporary(),
-            Piece::Unknown { origin: Origin::Variable(name), .. } => {
+            Piece::Unknown {
+                origin: origin @ (Origin::Variable(name) | Origin::Beginning(name)),
+                ..
+            } => {
+                // The beginning of a number may be a dash.
+                let is_whole = matches!(origin, Origin::Variable(_));
                 let fine = |value: &Value| match value {
                     Value::Text(text) => text.is_empty() || is_plain(text),
-                    Value::Number | Value::Descriptor | Value::NotAnOption => true,
+                    Value::Number => is_whole,
+                    Value::Descriptor | Value::NotAnOption => true,
                     Value::Word(word) | Value::Pattern(word) => {
                         depth > 0 && self.is_not_option(word, depth - 1)
                     }

@@ -6,6 +6,7 @@ mod variables;
 use super::shells;
 use crate::action::{Action, Actions, Runner};
 use crate::call::Call;
+use crate::names::Names;
 use crate::script::Word;
 
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
@@ -100,6 +101,26 @@ fn jobs(actions: &mut Actions<'_>, words: &[Word]) {
 }
 
 /// `set`: some options change how the shell reads the rest.
+/// Whether `set` only switches on or off how the shell checks and shows what it runs: `set -euo pipefail`.
+pub fn sets_only_checks(words: &[Word]) -> bool {
+    const NAMES: Names = Names("errexit nounset pipefail xtrace");
+    let mut words = words.iter().map(Word::literal);
+    let mut has_option = false;
+    while let Some(word) = words.next() {
+        let Some(letters) = word.as_deref().and_then(|word| word.strip_prefix(['-', '+'])) else {
+            return false;
+        };
+        let mut named = letters.matches('o').map(|_| words.next().flatten());
+        let names_are_known = named.all(|name| name.is_some_and(|name| NAMES.has(&name)));
+        if letters.is_empty() || !letters.chars().all(|it| "euxo".contains(it)) || !names_are_known
+        {
+            return false;
+        }
+        has_option = true;
+    }
+    has_option
+}
+
 fn set(actions: &mut Actions<'_>, words: &[Word]) {
     let arguments = |rest: &[Word]| Action::SetArguments(rest.to_vec());
     let mut words = words.iter();

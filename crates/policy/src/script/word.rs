@@ -56,6 +56,8 @@ pub enum Origin {
     /// The path of a temporary file, which begins with the value of `TMPDIR` if there is one.
     Temporary,
     Number,
+    /// The beginning of a variable's value: `${x%.txt}`.
+    Beginning(String),
     Other,
 }
 
@@ -74,6 +76,9 @@ impl Origin {
             _ if text.starts_with('#') => Self::Number,
             _ if DIGITS_ONLY.iter().any(|end| text.strip_suffix(end).is_some_and(is_name)) => {
                 Self::Number
+            }
+            _ if text.split_once('%').is_some_and(|(name, _)| is_name(name)) => {
+                Self::Beginning(text.split('%').next().unwrap_or_default().to_owned())
             }
             _ if keys.is_some_and(|(name, rest)| is_name(name) && ["@]", "*]"].contains(&rest)) => {
                 Self::Keys
