@@ -32,7 +32,7 @@ mod shown;
 mod target;
 
 use std::collections::HashSet;
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
