@@ -43,6 +43,7 @@ use mcpz_policy::is_inert;
 use crate::exec_rules::{EncodedRules, RefusedBecause, RefusedExec};
 use crate::git_configs::{self, SharedConfig};
 use crate::tree;
+use denied::Asking;
 pub use filter::Asks;
 use formats::Nature;
 use listener::{Listener, Named, Question};
@@ -164,7 +165,8 @@ impl ExecLock {
                 },
             };
             prepared.keep_up_with(&target);
-            let decided = prepared.rules.decide(&Standing::Least, None, &target, &words, &find);
+            let asking = Asking { find: &find, is_over: &|| false };
+            let decided = prepared.rules.decide(&Standing::Least, None, &target, &words, asking);
             return match target.is_clear() && decided.is_ok() {
                 true if prepared.rules.holds(&Standing::Least)
                     && target.whole_nature() != Nature::Usual =>
@@ -226,13 +228,15 @@ impl ExecLock {
 
     /// Answers the process that waits longest. Only one: what the server has allowed before the next one asks may still
     /// have to be received.
-    pub fn answer_next(&mut self) {
+    ///
+    /// `is_over` tells whether the run is to end meanwhile: then the answer does not matter any more.
+    pub fn answer_next(&mut self, is_over: &dyn Fn() -> bool) {
         if let Some(question) = self.listener.next() {
-            self.answer(&question);
+            self.answer(&question, is_over);
         }
     }
 
-    fn answer(&mut self, question: &Question) {
+    fn answer(&mut self, question: &Question, is_over: &dyn Fn() -> bool) {
         if question.is_rename() {
             let rename = question.rename();
             let is_done = |it| git_configs::rename(&self.configs, question.thread, &it);
@@ -244,7 +248,7 @@ impl ExecLock {
         let Some(run) = &mut self.run else { return self.listener.permit(question) };
         let answer = match question.is_mount() {
             true => run.judge_mount(question),
-            false => run.judge(question, self.view),
+            false => run.judge(question, self.view, is_over),
         };
         match answer {
             Ok(()) => self.listener.permit(question),
@@ -276,7 +280,12 @@ impl LockedRun {
     }
 
     /// Decides on one call: `Ok`, or the error that it fails with.
-    fn judge(&mut self, question: &Question, view: View) -> Result<(), i32> {
+    fn judge(
+        &mut self,
+        question: &Question,
+        view: View,
+        is_over: &dyn Fn() -> bool,
+    ) -> Result<(), i32> {
         let Some(caller) = self.processes.caller(question.thread) else {
             return Err(libc::EACCES);
         };
@@ -323,12 +332,15 @@ impl LockedRun {
             let named = Named::Path { directory: None, path: path.to_vec() };
             Target::find(question.thread, &named, view)
         };
-        let environment = || question.environment();
-        let refused = rules.refuses_with_variables(&target, &arguments, environment, &find);
+        let (environment, asking) = (|| question.environment(), Asking { find: &find, is_over });
+        let refused = rules.refuses_with_variables(&target, &arguments, environment, asking);
         let decided = refused.map_or_else(
-            || rules.decide(&caller.standing, env_program, &target, &arguments, &find),
+            || rules.decide(&caller.standing, env_program, &target, &arguments, asking),
             Err,
         );
+        if is_over() {
+            return Err(libc::EACCES);
+        }
         let decided = decided.and_then(|standing| {
             let rises = standing == Standing::Free && caller.standing != Standing::Free;
             if rises && rules.limits_arguments_of(&target) {

@@ -14,6 +14,7 @@
 
 mod run;
 
+use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,9 @@ use run::Run;
 
 /// Between two checks whether the agent is still alive.
 const AGENT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Between two looks whether the run is to end, while a decision takes long.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How long a run may take to end before it is killed, when no server is left to say.
 pub const ORPHAN_GRACE: Duration = Duration::from_millis(200);
@@ -304,9 +308,22 @@ impl Keeper {
     }
 
     fn answer_execs(&mut self, woken: Woken) {
-        if woken.exec {
-            self.exec_lock.iter_mut().for_each(ExecLock::answer_next);
-        }
+        let Some(lock) = self.exec_lock.as_mut().filter(|_| woken.exec) else { return };
+        let (began, looked, over) = (Instant::now(), Cell::new(Duration::ZERO), Cell::new(false));
+        let inbox = RefCell::new(&mut self.inbox);
+        // Most answers take no time. What arrives meanwhile is handled after this one.
+        let is_over = || {
+            let passed = began.elapsed();
+            if passed - looked.get() >= LOOK_INTERVAL && !over.get() {
+                looked.set(passed);
+                let mut inbox = inbox.borrow_mut();
+                let _ = inbox.fill(self.socket.as_fd(), RecvFlags::DONTWAIT);
+                let ends = |request: &KeeperRequest| matches!(request, KeeperRequest::Kill { .. });
+                over.set(inbox.any(ends));
+            }
+            over.get()
+        };
+        lock.answer_next(&is_over);
     }
 
     fn raise_cpu_weight(&self) {
@@ -345,7 +362,10 @@ impl Keeper {
         };
         let socket = Some(self.socket.as_fd());
         let execs = self.exec_lock.as_ref().map(AsFd::as_fd);
-        let woken = signals::wait(&Waited { socket, alarms, execs, timer: run.timer() });
+        // A message may have come during a long decision.
+        let has_message = self.inbox.any(|_: &KeeperRequest| true);
+        let timer = if has_message { Some(Duration::ZERO) } else { run.timer() };
+        let woken = signals::wait(&Waited { socket, alarms, execs, timer });
         if run.limits.check(woken.alarm, self.cgroup.as_mut(), self.keeper_count.get()) {
             run.kill_now(self.cgroup.as_mut());
         }

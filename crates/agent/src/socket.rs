@@ -88,6 +88,18 @@ impl Inbox {
         Ok(Some(message))
     }
 
+    /// Whether one of the messages that are here is such a one. They stay here.
+    pub fn any<T: DeserializeOwned>(&self, is_it: impl Fn(&T) -> bool) -> bool {
+        let mut bytes = &self.bytes[self.start..self.end];
+        while let Ok(Some((message, length))) = frame::decode(bytes) {
+            if is_it(&message) {
+                return true;
+            }
+            bytes = &bytes[length..];
+        }
+        false
+    }
+
     /// Frees the room that a long frame took, if the buffer is empty.
     pub fn shrink(&mut self) {
         if self.start == self.end && self.bytes.len() > 16 * READ_SIZE {

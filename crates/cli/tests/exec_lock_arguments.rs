@@ -61,6 +61,33 @@ fn an_option_counts_behind_however_many_arguments() {
 }
 
 #[test]
+fn a_call_ends_in_time_whatever_is_being_decided() {
+    let place = Programs::new();
+    let rules: Vec<_> = (0..60).map(|at| format!("\"speaker x{at}\"")).collect();
+    let mut server = place.server(&format!("deny = [{}]", rules.join(", ")));
+    let text = "import subprocess\nsubprocess.run(['speaker'] + ['x'] * 150_000)";
+    let path = place.file("program.py", text);
+    let began = std::time::Instant::now();
+    let command = format!("python3 {}", path.display());
+    server.call_raw(serde_json::json!({"command": command, "timeout": 1}));
+    assert!(began.elapsed() < std::time::Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(has_run(&server.run("speaker y")));
+}
+
+#[test]
+fn what_a_pattern_became_is_decided_in_time() {
+    let place = Programs::new();
+    let folder = place.folder().join("many");
+    std::fs::create_dir(&folder).unwrap();
+    (0..10_000).for_each(|at| std::fs::write(folder.join(format!("t{at}")), "").unwrap());
+    let mut server = place.server("allow = [\"speaker -l\", \"cd\"]");
+    let began = std::time::Instant::now();
+    let reply = server.run(&format!("cd {}; speaker -l many/*", place.folder().display()));
+    assert!(has_run(&reply), "{reply}");
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[test]
 fn a_regular_expression_is_held_as_well() {
     let place = Programs::new();
     let mut server = place.server("deny = ['/^speaker .*--force/']");

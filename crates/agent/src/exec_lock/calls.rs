@@ -8,6 +8,7 @@ use std::{fs, io};
 
 use mcpz_policy::Reach;
 
+use super::denied::Asking;
 use super::target::Target;
 use crate::exec_rules::{AllowedCall, AllowedProgram, Argument, CallLimit};
 
@@ -16,15 +17,30 @@ const MOST_PAIRS: usize = 1 << 24;
 
 /// Whether a program may be executed with these arguments, of which the first is its name. By another name or path it
 /// may take the others differently.
-pub fn takes(program: &AllowedProgram, target: &Target, arguments: &[Vec<u8>]) -> bool {
+pub fn takes(
+    program: &AllowedProgram,
+    target: &Target,
+    arguments: &[Vec<u8>],
+    asking: Asking<'_>,
+) -> bool {
     let Some(calls) = &program.calls else { return true };
     let Some((name, given)) = arguments.split_first() else { return false };
     let is_its_name =
         name == target.name().as_bytes() || name == target.path.as_os_str().as_encoded_bytes();
-    is_its_name && calls.iter().any(|call| fits(call, program, target, given))
+    let fits = |call: &AllowedCall| fits(call, program, target, given, asking);
+    is_its_name && calls.iter().any(fits)
 }
 
-fn fits(call: &AllowedCall, program: &AllowedProgram, target: &Target, given: &[Vec<u8>]) -> bool {
+fn fits(
+    call: &AllowedCall,
+    program: &AllowedProgram,
+    target: &Target,
+    given: &[Vec<u8>],
+    asking: Asking<'_>,
+) -> bool {
+    if (asking.is_over)() {
+        return false;
+    }
     let Some(counts) = counts(&call.words, given) else { return false };
     let Some(limit) = &call.limit else { return true };
     let Ok(rule) = mcpz_policy::Limit::new(&limit.rule, &program.name) else { return false };
@@ -38,7 +54,8 @@ fn fits(call: &AllowedCall, program: &AllowedProgram, target: &Target, given: &[
     // The rule counts what a pattern became as the one word that it was.
     is_allowed(&given) || {
         let most = counts.iter().copied().max().unwrap_or(0);
-        most > 1 && (0..most).all(|nth| is_allowed(&reading(&given, &counts, nth)))
+        let fits = |nth| !(asking.is_over)() && is_allowed(&reading(&given, &counts, nth));
+        most > 1 && (0..most).all(fits)
     }
 }
 

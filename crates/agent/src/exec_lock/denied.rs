@@ -39,8 +39,14 @@ const LOADER_FOLDERS: [&str; 6] =
     ["/lib64", "/lib", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib32", "/libx32"];
 pub const LOADERS: [&str; 3] = ["ld*.so*", "libc.musl*", "libc.so"];
 
-/// Looks up a path for the process that asks.
-pub type Find<'a> = dyn Fn(&[u8]) -> io::Result<Target> + 'a;
+/// What a decision needs besides the file and its arguments.
+#[derive(Clone, Copy)]
+pub struct Asking<'a> {
+    /// Looks up a path for the process that asks.
+    pub find: &'a dyn Fn(&[u8]) -> io::Result<Target>,
+    /// Whether nobody waits for the answer any more. With many arguments and rules, it takes long.
+    pub is_over: &'a dyn Fn() -> bool,
+}
 
 /// The deny rules of a run.
 pub struct Denied {
@@ -121,19 +127,19 @@ impl Denied {
         &self,
         target: &Target,
         arguments: &[Vec<u8>],
-        find: &Find<'_>,
+        asking: Asking<'_>,
     ) -> Option<RefusedBecause> {
         if self.rules.is_empty() {
             return None;
         }
-        if let Some(rule) = self.rule(target, arguments) {
+        if let Some(rule) = self.rule(target, arguments, asking) {
             return Some(RefusedBecause::Denied(rule.to_owned()));
         }
         if self.is_loader(target) {
-            return self.refuses_loaded(arguments, find);
+            return self.refuses_loaded(arguments, asking);
         }
         let interpreter = target.interpreter.as_ref()?;
-        self.refuses(&interpreter.target, &target.interpreter_arguments(arguments), find)
+        self.refuses(&interpreter.target, &target.interpreter_arguments(arguments), asking)
     }
 
     /// The same with those variables of its environment that say what it runs, as arguments of make would.
@@ -142,7 +148,7 @@ impl Denied {
         target: &Target,
         arguments: &[Vec<u8>],
         environment: impl FnOnce() -> io::Result<Vec<Vec<u8>>>,
-        find: &Find<'_>,
+        asking: Asking<'_>,
     ) -> Option<RefusedBecause> {
         let own = arguments.first().map(|name| String::from_utf8_lossy(name).into_owned());
         let own = own.unwrap_or_default();
@@ -159,29 +165,34 @@ impl Denied {
             let name = entry.split(|byte| *byte == b'=').next().unwrap_or_default();
             std::str::from_utf8(name).is_ok_and(matters)
         });
-        self.refuses(target, &arguments.iter().cloned().chain(set).collect::<Vec<_>>(), find)
+        self.refuses(target, &arguments.iter().cloned().chain(set).collect::<Vec<_>>(), asking)
     }
 
     /// The rule that denies one of the programs that would start, besides the interpreter of a script.
-    fn rule(&self, target: &Target, arguments: &[Vec<u8>]) -> Option<&str> {
-        let own = self.rule_for_program(target, arguments);
+    fn rule(&self, target: &Target, arguments: &[Vec<u8>], asking: Asking<'_>) -> Option<&str> {
+        let own = self.rule_for_program(target, arguments, asking);
         let own = own.or_else(|| self.rule_for_opened(target, arguments));
         let loader = target.loader.as_ref();
-        let rule = own.or_else(|| self.rule_for_program(loader?, arguments));
+        let rule = own.or_else(|| self.rule_for_program(loader?, arguments, asking));
         if rule.is_some() || !self.is_many_in_one(target) {
             return rule;
         }
         let mut arguments = arguments.to_vec();
         for _ in 0..MAX_CHOICES {
             arguments = chosen_program(&arguments)?;
-            if let Some(rule) = self.rule_for_program(target, &arguments) {
+            if let Some(rule) = self.rule_for_program(target, &arguments, asking) {
                 return Some(rule);
             }
         }
         None
     }
 
-    fn rule_for_program(&self, target: &Target, arguments: &[Vec<u8>]) -> Option<&str> {
+    fn rule_for_program(
+        &self,
+        target: &Target,
+        arguments: &[Vec<u8>],
+        asking: Asking<'_>,
+    ) -> Option<&str> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let own = arguments.first().map(|name| text(name)).unwrap_or_default();
         // A login shell has a dash before its name.
@@ -201,7 +212,8 @@ impl Denied {
                 let mut paths = paths.into_iter().map(|path| text(path.as_os_str().as_bytes()));
                 it.rule.program().is_none() && paths.any(|path| it.rule.denies(&call(&path)))
             };
-            calls.iter().any(|call| it.rule.denies(call)) || by_file() || by_path()
+            !(asking.is_over)()
+                && (calls.iter().any(|call| it.rule.denies(call)) || by_file() || by_path())
         };
         self.rules.iter().find(denies).map(|it| it.text.as_str())
     }
@@ -237,15 +249,15 @@ impl Denied {
     }
 
     /// Why the loader may not be executed with these arguments.
-    fn refuses_loaded(&self, arguments: &[Vec<u8>], find: &Find<'_>) -> Option<RefusedBecause> {
+    fn refuses_loaded(&self, arguments: &[Vec<u8>], asking: Asking<'_>) -> Option<RefusedBecause> {
         let name = arguments.iter().position(|option| option == b"--argv0");
         let name = name.and_then(|at| arguments.get(at + 1));
-        (1..arguments.len()).find_map(|at| match find(&arguments[at]) {
+        (1..arguments.len()).find_map(|at| match (asking.find)(&arguments[at]) {
             Ok(loaded) => {
-                let own = self.rule(&loaded, &arguments[at..]);
+                let own = self.rule(&loaded, &arguments[at..], asking);
                 let named =
                     name.map(|name| [std::slice::from_ref(name), &arguments[at + 1..]].concat());
-                let rule = own.or_else(|| self.rule(&loaded, &named?))?;
+                let rule = own.or_else(|| self.rule(&loaded, &named?, asking))?;
                 Some(RefusedBecause::Denied(rule.to_owned()))
             }
             Err(error) if is_no_program(&error) => None,
@@ -353,7 +365,8 @@ mod tests {
         let rest = arguments.iter().map(|word| word.as_bytes().to_vec());
         let arguments: Vec<_> = name.into_iter().chain(rest).collect();
         let find = |_: &[u8]| Err(io::ErrorKind::NotFound.into());
-        denied.refuses(&target, &arguments, &find).is_some()
+        let asking = Asking { find: &find, is_over: &|| false };
+        denied.refuses(&target, &arguments, asking).is_some()
     }
 
     #[test]
@@ -375,6 +388,25 @@ mod tests {
         fs::copy("/bin/true", bin.join("nano")).unwrap();
         symlink("nano", bin.join("editor")).unwrap();
         assert!(!denies("vim", &copy, &[]));
+    }
+
+    #[test]
+    fn make_gets_no_denied_goal_by_a_variable() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("make");
+        fs::copy("/bin/true", &path).unwrap();
+        let denied = Denied::new(vec![String::from("make deploy")], Vec::new());
+        let target = Target::find_own(None, path.as_os_str().as_bytes()).unwrap();
+        let find = |_: &[u8]| Err(io::ErrorKind::NotFound.into());
+        let asking = Asking { find: &find, is_over: &|| false };
+        let refuses = |variable: &str| {
+            let environment = || Ok(vec![b"PATH=/bin".to_vec(), variable.as_bytes().to_vec()]);
+            let arguments = [b"make".to_vec(), b"-e".to_vec()];
+            denied.refuses_with_variables(&target, &arguments, environment, asking).is_some()
+        };
+        assert!(refuses(".DEFAULT_GOAL=deploy") && refuses("MAKEFLAGS=k --eval=x: deploy"));
+        assert!(refuses("GNUMAKEFLAGS=-- .DEFAULT_GOAL=deploy"));
+        assert!(!refuses(".DEFAULT_GOAL=all") && !refuses("MAKEFLAGS=w -j4 -- V=1"));
     }
 
     #[test]

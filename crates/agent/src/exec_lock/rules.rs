@@ -25,7 +25,7 @@ use std::rc::Rc;
 use mcpz_policy::{Rule, glob, glob_path, is_harmless, is_inert, is_settled};
 
 use super::calls::takes;
-use super::denied::{Denied, Find, LOADERS};
+use super::denied::{Asking, Denied, LOADERS};
 use super::identity::FileId;
 use super::makers::{self, Made, Makers, Makes};
 use super::notes::Notes;
@@ -179,9 +179,9 @@ impl Rules {
         &self,
         target: &Target,
         arguments: &[Vec<u8>],
-        find: &Find<'_>,
+        asking: Asking<'_>,
     ) -> Option<RefusedBecause> {
-        self.denied.refuses(target, arguments, find)
+        self.denied.refuses(target, arguments, asking)
     }
 
     /// The same because of variables that it would get.
@@ -190,22 +190,21 @@ impl Rules {
         target: &Target,
         arguments: &[Vec<u8>],
         environment: impl FnOnce() -> io::Result<Vec<Vec<u8>>>,
-        find: &Find<'_>,
+        asking: Asking<'_>,
     ) -> Option<RefusedBecause> {
-        self.denied.refuses_with_variables(target, arguments, environment, find)
+        self.denied.refuses_with_variables(target, arguments, environment, asking)
     }
 
-    /// What a process of this standing becomes when it executes the file, or why it may not. `find` looks up other
-    /// files as the process would.
+    /// What a process of this standing becomes when it executes the file, or why it may not.
     pub fn decide(
         &self,
         standing: &Standing,
         env_program: Option<&str>,
         target: &Target,
         arguments: &[Vec<u8>],
-        find: &Find<'_>,
+        asking: Asking<'_>,
     ) -> Result<Standing, RefusedBecause> {
-        if let Some(why) = self.refuses(target, arguments, find) {
+        if let Some(why) = self.refuses(target, arguments, asking) {
             return Err(why);
         }
         let Some(allowed) = &self.allowed else { return Ok(Standing::Free) };
@@ -220,7 +219,7 @@ impl Rules {
         }
         let named_as = |it: &AllowedProgram| {
             let file = self.file_named_by(it, target)?;
-            takes(it, target, arguments).then_some((it.may_run.clone(), file))
+            takes(it, target, arguments, asking).then_some((it.may_run.clone(), file))
         };
         if let Some((may_run, file)) = allowed.iter().find_map(named_as) {
             self.check_noted(&file, target)?;
@@ -230,27 +229,27 @@ impl Rules {
         if env_program.is_some_and(|program| self.names(program, target)) {
             return self.check_needed(target).map(|()| standing.clone());
         }
-        let becomes = self.as_needed(allowed, standing, target, arguments)?;
+        let becomes = self.as_needed(standing, target, arguments, asking)?;
         self.check_needed(target).map(|()| becomes)
     }
 
     /// The same for a program that no command names.
     fn as_needed(
         &self,
-        allowed: &[AllowedProgram],
         standing: &Standing,
         target: &Target,
         arguments: &[Vec<u8>],
+        asking: Asking<'_>,
     ) -> Result<Standing, RefusedBecause> {
         let Standing::Bound(needed) = standing else {
             return self.plain_command(standing, target, arguments);
         };
-        let others = || allowed.iter().filter(|it| !it.named);
+        let others = || self.allowed.iter().flatten().filter(|it| !it.named);
         let as_needed = |pattern: &String| {
             let any = |it: &&AllowedProgram| it.calls.is_none() && self.means(&it.name, target);
             let rule = others().find(|it| it.name == *pattern).or_else(|| others().find(any));
             let Some(rule) = rule else { return Some(Standing::Least) };
-            let takes = takes(rule, target, arguments);
+            let takes = takes(rule, target, arguments, asking);
             takes.then(|| Standing::of(&rule.may_run, standing))
         };
         let becomes = needed.iter().filter(|it| self.means(it, target)).find_map(as_needed);
