@@ -104,7 +104,7 @@ const RUNNERS: Names = Names(
 );
 
 /// How many files and modules are looked at, of which only the run will know which one is opened.
-const MOST: usize = 16;
+const MOST: usize = 32;
 
 /// What an option of an interpreter does to the word after it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -300,7 +300,7 @@ fn add_script<'a>(
 
 /// What a module runs that runs others: the first operand, or any before which there is an option that may take it.
 fn add_run_by<'a>(found: &mut Vec<Opened<'a>>, words: &'a [Word], resolve: &Resolve<'_>) {
-    let mut may_be_value = false;
+    let (mut may_be_value, mut is_module) = (false, false);
     for (at, word) in words.iter().enumerate() {
         let (text, rest) = (text(word), &words[at + 1..]);
         if text.starts_with('-') {
@@ -309,17 +309,20 @@ fn add_run_by<'a>(found: &mut Vec<Opened<'a>>, words: &'a [Word], resolve: &Reso
             if let Some(name) = glued.filter(|name| !name.is_empty()) {
                 add_module(found, Word::known(name, word.span.clone()), rest);
             }
-            may_be_value = true;
+            is_module = text == "-m" || text.len() > 2 && "--module".starts_with(&*text);
+            may_be_value = !is_module;
             continue;
         }
         add_module(found, word.clone(), rest);
-        add_script(found, word, rest, resolve);
+        if !is_module {
+            add_script(found, word, rest, resolve);
+        }
         // `coverage run -m pip`, `cProfile -m trace -t --module pip`
         let goes_on = may_be_value || text == "run" || RUNNERS.has(&text);
         if !goes_on || found.len() > MOST {
             return;
         }
-        may_be_value = false;
+        (may_be_value, is_module) = (false, false);
     }
 }
 

@@ -59,12 +59,16 @@ impl ExactCall {
 
     /// What it opens as programs, if it is an interpreter. `resolve` finds where a path leads. `None` if only the run
     /// will know.
-    pub fn opened(&self, resolve: &dyn Fn(&str) -> Option<String>) -> Option<Vec<Self>> {
+    pub fn opened(
+        &self,
+        resolve: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<impl Iterator<Item = Self>> {
         let resolve = |word: &Word| Some(vec![resolve(&word.text()?)?]);
         let program = identity::program(&self.name.base);
         let all = opened(program, &self.words[1..], &resolve)?;
         let call = |words: Vec<Word>| Self { name: CommandName::of(&words), words };
-        Some(all.iter().map(|opened| call(opened.words())).collect())
+        // Each may have many arguments.
+        Some(all.into_iter().map(move |opened| call(opened.words())))
     }
 }
 

@@ -171,7 +171,7 @@ impl Denied {
     /// The rule that denies one of the programs that would start, besides the interpreter of a script.
     fn rule(&self, target: &Target, arguments: &[Vec<u8>], asking: Asking<'_>) -> Option<&str> {
         let own = self.rule_for_program(target, arguments, asking);
-        let own = own.or_else(|| self.rule_for_opened(target, arguments));
+        let own = own.or_else(|| self.rule_for_opened(target, arguments, asking));
         let loader = target.loader.as_ref();
         let rule = own.or_else(|| self.rule_for_program(loader?, arguments, asking));
         if rule.is_some() || !self.is_many_in_one(target) {
@@ -219,7 +219,12 @@ impl Denied {
     }
 
     /// The rule that denies what an interpreter would open: `npm test` for `node /usr/bin/npm test`.
-    fn rule_for_opened(&self, target: &Target, arguments: &[Vec<u8>]) -> Option<&str> {
+    fn rule_for_opened(
+        &self,
+        target: &Target,
+        arguments: &[Vec<u8>],
+        asking: Asking<'_>,
+    ) -> Option<&str> {
         let by_name = [target.name(), target.real_name()].into_iter();
         let name =
             by_name.chain(self.interpreters.name_of(target)).find(|name| is_interpreter(name))?;
@@ -229,12 +234,14 @@ impl Denied {
             let found = fs::canonicalize(directory.join(path)).ok().filter(|_| target.same_view)?;
             found.into_os_string().into_string().ok()
         };
-        let opened = ExactCall::new(name, rest).opened(&resolve);
-        let denies = |it: &&DenyRule| match &opened {
-            Some(opened) => opened.iter().any(|call| it.rule.denies(call)),
-            None => true,
+        let call = ExactCall::new(name, rest);
+        let rules = || self.rules.iter().take_while(|_| !(asking.is_over)());
+        let denies = |opened: ExactCall| rules().find(|it| it.rule.denies(&opened));
+        let denying = match call.opened(&resolve) {
+            Some(mut opened) => opened.find_map(denies),
+            None => self.rules.first(),
         };
-        self.rules.iter().find(denies).map(|it| it.text.as_str())
+        denying.map(|it| it.text.as_str())
     }
 
     fn is_many_in_one(&self, target: &Target) -> bool {

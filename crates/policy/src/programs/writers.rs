@@ -68,11 +68,8 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
                 match value {
                     Some(value) if is_entered => enters = Some(value),
                     Some(value) if is_folder => folder = Some(value),
-                    Some(value) if writer.parts.has(&option) => {
-                        if value.text().is_none_or(|part| part.contains('/')) {
-                            let span = value.span.clone();
-                            actions.push(Action::UnclearWrite { span, what: PART });
-                        }
+                    Some(value) if writer.parts.has(&option) && may_lead_elsewhere(&value) => {
+                        actions.push(Action::UnclearWrite { span: value.span, what: PART });
                     }
                     Some(value) if writer.begins.has(&option) => begun(actions, &mut files, value),
                     Some(value) if writer.writes.has(&option) => {
@@ -122,6 +119,11 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     if links {
         operands.iter().for_each(|operand| actions.push(Action::Link(operand.clone())));
     }
+}
+
+/// Whether a part of a name may lead to another folder.
+fn may_lead_elsewhere(part: &Word) -> bool {
+    part.text().is_none_or(|part| part.contains('/'))
 }
 
 /// Adds a file whose name begins like this.
