@@ -88,6 +88,56 @@ fn what_a_pattern_became_is_decided_in_time() {
 }
 
 #[test]
+fn a_copy_of_what_was_installed_since_the_command_before_is_denied() {
+    let place = Programs::new();
+    let [own, copy] = ["own", "copy"].map(|name| place.folder().join(name));
+    for path in [&own, &copy] {
+        std::fs::copy("/usr/bin/env", path).unwrap();
+    }
+    // Files that changed just now are looked at in any case.
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    let mut server = place.server("deny = [\"secret\"]");
+    let run = format!("{} echo speaker ran", copy.display());
+    assert!(has_run(&server.run(&run)));
+    std::os::unix::fs::symlink(&own, place.folder().join("secret")).unwrap();
+    let reply = server.run(&run);
+    assert!(!has_run(&reply), "{reply}");
+    assert!(warnings(&reply).contains("the rule `secret` denies it"), "{reply}");
+    // What was installed once may still be meant.
+    std::fs::remove_file(place.folder().join("secret")).unwrap();
+    assert!(!has_run(&server.run(&run)));
+}
+
+#[test]
+fn no_test_is_run_that_a_link_leads_out_of_the_project_to() {
+    let [inside, outside] = [(); 2].map(|()| support::plain_folder());
+    for name in ["l.test.js", "test_l.py"] {
+        std::fs::write(outside.path().join(name), "").unwrap();
+        std::os::unix::fs::symlink(outside.path().join(name), inside.path().join(name)).unwrap();
+        std::fs::write(inside.path().join(name.replace('l', "own")), "").unwrap();
+    }
+    let place = Programs::new();
+    for (rule, own, linked) in [
+        ("node --test", &["own.test.js"][..], &["l.test.js"][..]),
+        ("python3 -m unittest", &["test_own.py", "test_own"][..], &["test_l.py", "test_l"][..]),
+    ] {
+        let folder = inside.path();
+        let settings = format!("allow = [\"{rule}\"]\n[shell_tool]\nworking_dir = {folder:?}");
+        let mut server = place.server(&settings);
+        let mut is_refused = |file: &str| {
+            let reply = server.run(&format!("{rule} {file}"));
+            warnings(&reply).contains("was not allowed to execute")
+        };
+        for file in own {
+            assert!(!is_refused(file), "{rule} {file}");
+        }
+        for file in linked {
+            assert!(is_refused(file), "{rule} {file}");
+        }
+    }
+}
+
+#[test]
 fn a_regular_expression_is_held_as_well() {
     let place = Programs::new();
     let mut server = place.server("deny = ['/^speaker .*--force/']");

@@ -231,6 +231,30 @@ fn no_link_on_the_way_to_what_a_program_needs_is_changed() {
 }
 
 #[test]
+fn a_folder_on_the_way_is_the_one_that_this_command_finds() {
+    let project = Project::new();
+    let at = |path: &str| project.folder.path().join(path);
+    script(&at("tools/helper"), OTHER);
+    script(&at("good/helper"), "#!/bin/sh\necho own\n");
+    let helper = at("tools/helper");
+    script(&at("release"), &format!("#!/bin/sh\n[ ! -e go ] || {}\n", helper.display()));
+    let folder = project.folder.path();
+    let may_run = at("tools/*");
+    let settings = format!(
+        "[shell_tool]\nworking_dir = {folder:?}\n[policy]\nallow = [\"./release\", \"mv\", \"touch\"]\n\
+         [[policy.runs]]\nprogram = \"release\"\nmay_run = [{may_run:?}]\n"
+    );
+    let mut server = audit::start(&project.state, &settings);
+    for command in ["./release", "mv tools old; mv good tools"] {
+        let reply = server.call(json!({"command": command}));
+        assert_eq!((&reply["return_code"], warnings(&reply).as_str()), (&json!(0), ""), "{reply}");
+    }
+    let reply = server.call(json!({"command": "touch go; mv tools t; mv old tools; ./release"}));
+    assert!(!output(&reply).contains("other\n"), "{reply}");
+    assert!(warnings(&reply).contains("has changed since the command began"), "{reply}");
+}
+
+#[test]
 fn what_is_installed_between_two_commands_is_executed() {
     let project = Project::new();
     let bin = project.folder.path().join("bin");

@@ -183,6 +183,8 @@ fn other_build_tools_take_operands_and_known_options() {
             "cmake --build build -- -E '$(shell pwned)'",
             "meson test --wrapper pwned",
             "go test -exec pwned ./...",
+            "go test /tmp/x/x_test.go",
+            "go test ../../tmp/x/x_test.go",
             "go test -ldflags='-linkmode=external \"-extld\" pwned'",
             "mvn test -Djvm=/usr/local/bin/pwned",
             "./gradlew test -Dorg.gradle.java.home=/x",

@@ -104,6 +104,8 @@ fn options_that_mean_the_same_are_denied_alike() {
         ),
         ("git branch --delete --force", &["git branch -D x"]),
         ("git branch -M", &["git branch --move --force a b"]),
+        ("git branch -m", &["git branch --move a b", "git branch --mov a b"]),
+        ("git branch -c", &["git branch --copy a b"]),
         (
             "git add -A",
             &["git add --all", "git add --al", "git add --no-ignore-removal", "git stage --all"],

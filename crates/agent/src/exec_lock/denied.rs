@@ -17,8 +17,9 @@ use mcpz_policy::{
     ExactCall, Rule, glob, is_interpreter, is_same_program, program_names, without_g,
 };
 
-use super::identity::FileId;
+use super::identity::{Changed, FileId};
 use super::listings::Listings;
+use super::seen::Folder;
 use super::target::{Target, base_name};
 use crate::exec_rules::RefusedBecause;
 
@@ -53,6 +54,8 @@ pub struct Denied {
     rules: Vec<DenyRule>,
     /// Where denied programs are looked up.
     folders: Vec<PathBuf>,
+    /// What those were when they were looked at last.
+    states: Vec<Option<Folder>>,
     listings: Listings,
     loaders: Files,
     many_in_one: Files,
@@ -92,7 +95,8 @@ impl Denied {
         });
         let (listings, loaders, many_in_one, interpreters) = Default::default();
         let rules = rules.collect();
-        let mut new = Self { rules, folders, listings, loaders, many_in_one, interpreters };
+        let states = Vec::new();
+        let mut new = Self { rules, folders, states, listings, loaders, many_in_one, interpreters };
         if !new.rules.is_empty() {
             let Self { folders, listings, loaders, many_in_one, .. } = &mut new;
             let lib = LOADER_FOLDERS.map(PathBuf::from);
@@ -103,8 +107,26 @@ impl Denied {
         new
     }
 
+    /// Looks up the files of denied programs once more, if names in the folders or what they lead to have changed.
+    pub fn keep_up(&mut self) {
+        if self.rules.is_empty() {
+            return;
+        }
+        let is_same = |(before, now): (&Option<Folder>, Option<Folder>)| match (before, now) {
+            (Some(before), Some(now)) => before.is_unchanged(now),
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        let states = states(&self.folders);
+        let is_known = self.states.iter().zip(states).all(is_same)
+            && self.rules.iter().all(|rule| rule.files.are_there());
+        if !is_known {
+            self.look_up();
+        }
+    }
+
     /// Looks up the files of denied programs, and keeps those that were found before.
     pub fn look_up(&mut self) {
+        self.states = states(&self.folders);
         for name in INTERPRETERS {
             self.interpreters.find(name, &self.folders, &mut self.listings);
             self.interpreters.find_otherwise(name, &self.folders, &mut self.listings);
@@ -288,7 +310,20 @@ fn chosen_program(arguments: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     Some([&[named.unwrap_or(first).to_vec()], &arguments[2..]].concat())
 }
 
+fn states(folders: &[PathBuf]) -> Vec<Option<Folder>> {
+    let now = Changed::now();
+    folders.iter().map(|folder| Folder::at(folder, now)).collect()
+}
+
 impl Files {
+    /// Whether the paths still lead to these files.
+    fn are_there(&self) -> bool {
+        let is_there = |(id, file): (&FileId, &KnownFile)| {
+            fs::metadata(&file.path).is_ok_and(|found| FileId::from(&found) == *id)
+        };
+        self.0.iter().all(is_there)
+    }
+
     /// Adds the files in these folders whose names match the pattern.
     fn find(&mut self, pattern: &str, folders: &[PathBuf], listings: &mut Listings) {
         for folder in folders {

@@ -77,6 +77,10 @@ impl Notes {
         if !seen.renew(folders) {
             ways.clear();
         }
+        // What was changed since is not as this command finds it, whenever it was made.
+        ways.retain(|path, note| {
+            fs::symlink_metadata(path).is_ok_and(|found| *note == WayNote::of(&found))
+        });
         let began = Changed::now();
         let clock = Some(clock).filter(ClockWatch::is_even).unwrap_or_else(ClockWatch::new);
         let (files, distrusted) = Default::default();

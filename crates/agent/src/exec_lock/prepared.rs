@@ -33,7 +33,11 @@ impl Prepared {
         path: &[u8],
     ) -> Result<Self, postcard::Error> {
         let is_recent = |it: &Self| it.path == path && it.at.elapsed() < LOOKUP_AGE;
-        Ok(match earlier.filter(is_recent) {
+        let keep_up = |mut earlier: Self| {
+            earlier.rules.keep_up();
+            earlier
+        };
+        Ok(match earlier.filter(is_recent).map(keep_up) {
             Some(mut earlier) if earlier.is_lasting && earlier.given == *given => {
                 earlier.rules.begin_again();
                 earlier

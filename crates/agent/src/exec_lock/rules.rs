@@ -119,6 +119,11 @@ impl Rules {
         self.note(earlier);
     }
 
+    /// Looks at denied programs again, if something has changed.
+    pub fn keep_up(&mut self) {
+        self.denied.keep_up();
+    }
+
     /// The same for a run after the one before.
     pub fn begin_again(&mut self) {
         self.makers = Makers::default();

@@ -1,6 +1,8 @@
 //! Looks at the arguments of a program, and finds one that may change what it runs.
 
-use super::operands::{is_goal, is_inside, is_operand, is_test, is_test_file, is_test_name};
+use super::operands::{
+    climbs, is_goal, is_inside, is_operand, is_test, is_test_file, is_test_name,
+};
 use super::reach::{Reach, reach};
 use super::row::{Dashes, Kind, Operands, Row, ends_after, is_number};
 use super::table::{CMAKE_BUILD, SCRIPT, row};
@@ -320,9 +322,15 @@ impl<'a, 'b> Check<'a, 'b> {
                 (is_query || self.named_operands > 0)
                     && self.named_operands <= most
                     && !row.closed.has(&self.first)
+                    && (!is_query || is_inside(word) || !is_path(text))
             }
         }
     }
+}
+
+/// Whether an operand may be the path of a file or folder outside.
+fn is_path(text: Option<&str>) -> bool {
+    text.is_some_and(|text| text.starts_with(['/', '.', '~']) || climbs(text))
 }
 
 /// Whether it is a day: `2026-01-31`.

@@ -51,7 +51,7 @@ pub fn is_value(text: &str) -> bool {
     !text.starts_with(['-', '/', '~', '@']) && !climbs(text) && !text.contains("://")
 }
 
-fn climbs(path: &str) -> bool {
+pub fn climbs(path: &str) -> bool {
     path.split('/').any(|part| part == "..")
 }
 

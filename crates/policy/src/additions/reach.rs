@@ -97,12 +97,35 @@ pub fn added_places(program: &str, given: Arguments<'_, '_>) -> AddedPlaces {
                 added.folders.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
             }
             _ if row.operands == Operands::Tests && !word.starts_with('-') => {
-                added.files.push(word)
+                added.files.extend(files_of(&word))
             }
+            // The table allows it in any directory, but not by a link out of there.
+            _ if is_relative(&word) => added.files.extend(files_of(&word)),
             _ => {}
         }
     }
     added
+}
+
+fn is_relative(word: &str) -> bool {
+    !word.starts_with(['-', '/']) && !word.contains("..") && !word.contains("://")
+}
+
+/// The files that a word may mean: `t.py::name`, `t.rb:12` and `t.rb[1:1]` are parts of one, and `tests.t.Name` may be
+/// the module of one.
+fn files_of(word: &str) -> impl Iterator<Item = String> {
+    let ends = [word.find("::"), word.find('['), word.find(':')];
+    let parts = ends.into_iter().flatten().map(|end| word[..end].to_owned());
+    let is_module = word
+        .split('.')
+        .all(|part| !part.is_empty() && part.chars().all(|it| it.is_alphanumeric() || it == '_'));
+    let dots = word.match_indices('.').map(|(at, _)| at).chain([word.len()]);
+    let modules = dots.filter(|_| is_module).map(|end| {
+        let path = word[..end].replace('.', "/");
+        [format!("{path}.py"), path]
+    });
+    let modules: Vec<_> = modules.flatten().collect();
+    [word.to_owned()].into_iter().chain(parts).chain(modules).filter(|file| !file.is_empty())
 }
 
 /// Whether a word of the rule means the same in every directory, or what the directory makes of it: a sub-command, a

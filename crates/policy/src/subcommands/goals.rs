@@ -102,7 +102,7 @@ const USUAL_TASKS: Names = Names(
 );
 
 /// Variables by which make gets goals from its environment.
-const VARIABLES: Names = Names(".DEFAULT_GOAL MAKEFLAGS GNUMAKEFLAGS MFLAGS");
+const VARIABLES: Names = Names(".DEFAULT_GOAL MAKEFILES MAKEFLAGS GNUMAKEFLAGS MFLAGS");
 
 /// Whether a program may run other goals because of a variable in its environment.
 pub fn adds_goals(program: &str, variable: &str) -> bool {
@@ -153,7 +153,10 @@ impl Goals {
     /// Whether an argument that begins like this may set goals.
     pub fn sets_goals(&self, beginning: &str) -> bool {
         let name = beginning.split('=').next().unwrap_or_default();
-        let name = name.trim_end_matches([':', '+', '?', '!', ' ', '\t']);
+        let name = name.trim_end_matches([':', '+', '?', '!', ' ', '\t']).trim_start();
+        if self.takes_code && name.contains('$') {
+            return true;
+        }
         let may_be = |known: &str| match beginning.contains('=') {
             true => known == name,
             false => known.starts_with(name) && name.len() > 1,
@@ -184,7 +187,11 @@ impl Goals {
         let Some((name, value)) = argument.split_once('=') else { return Some(Vec::new()) };
         let (runs, name) =
             (name.ends_with('!'), name.trim_end_matches([':', '+', '?', '!', ' ', '\t']));
-        match name {
+        match name.trim_start() {
+            // Make puts the name together.
+            name if name.contains('$') => None,
+            // What is in such a file is not read.
+            "MAKEFILES" if !value.trim().is_empty() => None,
             "MAKEFLAGS" | "GNUMAKEFLAGS" | "MFLAGS" => {
                 let added = value.split_ascii_whitespace().map(|word| {
                     // The first word is letters, perhaps without a dash.
