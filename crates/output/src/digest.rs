@@ -6,7 +6,7 @@
 
 use std::io::{self, Read};
 
-use mcpz_view::{Level, Shown, errors, folded};
+use mcpz_view::{Level, Shown, count_errors, errors, folded};
 
 use crate::excerpt::Excerpt;
 use crate::output::{Excerpts, Output};
@@ -22,8 +22,6 @@ const LONGEST_OF_FAILED: u64 = 64 << 20;
 
 /// In less room, the start and the end would have too little of it.
 const LEAST_ROOM: usize = 1000;
-
-const CLOSING: &str = "[... the end: ...]\n";
 
 /// Excerpts of the streams that fit into `room` together, for a command that has failed or not. Reads from the disk
 /// unless the output is in memory.
@@ -97,7 +95,7 @@ impl Between {
 
     /// A third of the rest for the start.
     fn ends(self, reader: &Reader, length: u64, size: usize) -> io::Result<Ends> {
-        let notes = self.opening(u64::MAX).len() + CLOSING.len();
+        let notes = self.opening(u64::MAX).len() + closing(u64::MAX).len();
         let left = size.saturating_sub(self.room(size) + notes);
         let start = start(reader, left / 3)?;
         let rest = length - start.len() as u64;
@@ -123,7 +121,14 @@ impl Between {
             Self::Errors => has_lines(&shown),
         };
         let omitted = between - (shown.consumed - shown.omitted_bytes);
-        let text = [&start, &*self.opening(omitted), &shown.text, CLOSING, &end].concat();
+        let more = match self {
+            Self::Errors if is_good && shown.consumed < between => {
+                let rest = Text::new(reader, start.len() as u64 + shown.consumed);
+                count_errors(rest.take(between - shown.consumed), Level::Error)?
+            }
+            _ => 0,
+        };
+        let text = [&start, &*self.opening(omitted), &shown.text, &closing(more), &end].concat();
         Ok(is_good.then_some(Excerpt { text, omitted }))
     }
 
@@ -134,6 +139,18 @@ impl Between {
             Self::Errors => "lines among them that look like errors, without warnings",
         };
         format!("[... {omitted} bytes left out; {what}: ...]\n")
+    }
+}
+
+/// What comes before the end, with the number of errors that are not shown.
+fn closing(more: u64) -> String {
+    match more {
+        0 => "[... the end: ...]\n".to_owned(),
+        1 => "[... 1 more line looks like an error; `view: errors` shows it; the end: ...]\n"
+            .to_owned(),
+        more => format!(
+            "[... {more} more lines look like errors; `view: errors` shows them; the end: ...]\n"
+        ),
     }
 }
 
@@ -217,6 +234,24 @@ mod tests {
     }
 
     #[test]
+    fn errors_that_do_not_fit_are_counted() {
+        let error = |n: usize| format!("u{n}.c:1:1: error: something is quite wrong in {n}\n");
+        let log: String = (0..500).map(|n| prose(20) + &error(n)).collect();
+        let text = digest(&reader(&log), ROOM, true).unwrap().unwrap().text;
+        let shown = text.matches("error: something").count();
+        let said = text.lines().find_map(|line| {
+            line.strip_prefix("[... ")?.strip_suffix(
+                " more lines look like errors; `view: errors` shows them; the end: ...]",
+            )
+        });
+        let (said, at_end) = (said.unwrap().parse::<usize>().unwrap(), {
+            let (_, end) = text.split_once("the end: ...]").unwrap();
+            end.matches("error: something").count()
+        });
+        assert!(shown > at_end && said + shown == 500, "{said} {shown} {text}");
+    }
+
+    #[test]
     fn errors_that_are_only_at_the_end_are_shown_there() {
         let log = prose(3000) + "error: at last\n";
         assert_eq!(digest(&reader(&log), ROOM, true).unwrap(), None);
@@ -240,7 +275,7 @@ mod tests {
                 let (mut in_errors, mut shown) = (false, 0);
                 for line in text.split_inclusive('\n') {
                     if is_note(&line) {
-                        let is_end = line.starts_with("[... the end");
+                        let is_end = line.ends_with("the end: ...]\n");
                         in_errors = !is_end && (in_errors || line.contains("look like errors"));
                         continue;
                     }

@@ -29,3 +29,13 @@ pub fn errors(output: impl Read, first_line: u64, least: Level, room: usize) -> 
     let (text, taken) = groups.finish(is_end);
     Ok(text.into_shown(taken.bytes, taken.lines))
 }
+
+/// How many lines report trouble of at least a level.
+pub fn count_errors(output: impl Read, least: Level) -> Result<u64> {
+    let mut lines = Lines::new(output);
+    let mut count = 0;
+    while lines.advance()? {
+        count += u64::from(level(lines.bytes(0)).is_some_and(|level| level >= least));
+    }
+    Ok(count)
+}

@@ -20,7 +20,7 @@ mod trouble;
 mod words;
 
 pub use changes::{Changes, changes, changes_so_far};
-pub use errors::errors;
+pub use errors::{count_errors, errors};
 pub use folded::folded;
 pub use shown::Shown;
 pub use trouble::{Level, trouble};

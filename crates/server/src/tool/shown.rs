@@ -138,8 +138,9 @@ async fn viewed(
         Ok((text, all, omitted, ends))
     };
     let (text, left_out, omitted, ends) = run_blocking(&call.watcher.cancelled, read).await?;
+    let rest = if ends.is_empty() { Rest::ByUri } else { Rest::ByUriAndOn };
     let ends = ends.into_iter().map(|(stream, end)| goes_on(stream, end));
-    let message: Vec<_> = describe(left_out, Rest::ByUri).into_iter().chain(ends).collect();
+    let message: Vec<_> = describe(left_out, rest).into_iter().chain(ends).collect();
     Ok(Shown {
         message: (!message.is_empty()).then(|| message.join("; ")),
         ..with_rest(call, outcome, text, omitted)

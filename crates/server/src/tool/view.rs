@@ -39,6 +39,8 @@ pub enum Rest {
     WithoutView,
     /// By the address in the answer. The same call would run the command again.
     ByUri,
+    /// The same, where the view itself goes on behind these lines.
+    ByUriAndOn,
 }
 
 /// What to say about lines that a view does not show.
@@ -47,7 +49,8 @@ pub fn describe(left_out: LeftOut, rest: Rest) -> Option<String> {
     let all = if lines == 1 { "line" } else { "lines" };
     let how = match rest {
         Rest::WithoutView => "omit `view` to read them",
-        Rest::ByUri => "spill_uri has all",
+        Rest::ByUri | Rest::ByUriAndOn => "spill_uri has all",
     };
-    (omitted > 0).then(|| format!("{omitted} of {lines} {all} not shown; {how}"))
+    let of = if matches!(rest, Rest::ByUriAndOn) { "of the first" } else { "of" };
+    (omitted > 0).then(|| format!("{omitted} {of} {lines} {all} not shown; {how}"))
 }
