@@ -202,8 +202,10 @@ impl Comparison {
         };
         let is_passing = before.bytes != after.bytes;
         let share = Share { lines: 1, bytes: after.line.raw, before: before.line.raw, is_passing };
+        // What looks like a time may still be what matters.
+        let sign = if is_passing { '~' } else { ' ' };
         let entry =
-            Entry { label: Label::Sign(' '), line: &after.line, bytes: &after.bytes, share };
+            Entry { label: Label::Sign(sign), line: &after.line, bytes: &after.bytes, share };
         self.passing += u64::from(is_passing);
         self.groups.ordinary(entry)
     }

@@ -232,8 +232,9 @@ impl Groups {
             }
             (Missing::Same, 0) => self.text.note(format_args!("… {gap} {lines} the same …\n")),
             (Missing::Same, _) => {
+                let differ = plural(passing, "differs", "differ");
                 self.text.note(format_args!(
-                    "… {gap} {lines} the same, {passing} but for times or addresses …\n"
+                    "… {gap} {lines} the same ({passing} {differ} in times or addresses) …\n"
                 ));
             }
         }

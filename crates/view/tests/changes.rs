@@ -75,9 +75,9 @@ fn lines_that_differ_in_times_are_counted_where_they_are() {
         (10..20).map(|second| format!("12:{minute}:{second} a step was done\n")).collect::<String>()
             + last
     };
-    let expected = "… 8 lines the same, 8 but for times or addresses …
- 12:31:18 a step was done
- 12:31:19 a step was done
+    let expected = "… 8 lines the same (8 differ in times or addresses) …
+~12:31:18 a step was done
+~12:31:19 a step was done
 -good
 +bad
 ";

@@ -182,8 +182,9 @@ proptest! {
         let same = |line: &str| line.strip_prefix("… ")?.split(' ').next()?.parse::<usize>().ok();
         let hidden: usize = changed.shown.text.lines().filter_map(same).sum();
         if changed.any {
-            prop_assert_eq!(signs('-') + signs(' ') + hidden, a.lines().count());
-            prop_assert_eq!(signs('+') + signs(' ') + hidden, b.lines().count());
+            let same = signs(' ') + signs('~') + hidden;
+            prop_assert_eq!(signs('-') + same, a.lines().count());
+            prop_assert_eq!(signs('+') + same, b.lines().count());
         }
     }
 
