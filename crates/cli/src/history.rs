@@ -36,7 +36,7 @@ pub enum HistoryError {
     NoFolder,
     #[error("{0}")]
     Refused(String),
-    #[error("`--grep` is not a valid regular expression: {0}")]
+    #[error("`--grep`: {0}")]
     Pattern(mcpz_output::Error),
     #[error("no server keeps the output of `{0}` any more")]
     NotKept(String),

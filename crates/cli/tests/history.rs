@@ -304,7 +304,7 @@ fn commands_cannot_use_it() {
 fn a_pattern_that_is_wrong_is_explained() {
     let (_, said, done) = history(&support::state(), &["--grep", "("]);
     assert!(
-        !done && said.starts_with("mcpz: `--grep` is not a valid regular expression"),
+        !done && said.starts_with("mcpz: `--grep`: the pattern is not a valid regular expression"),
         "{said}"
     );
 }

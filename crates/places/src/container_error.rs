@@ -14,8 +14,8 @@ pub enum ContainerError {
          podman.socket`), or set DOCKER_HOST"
     )]
     NoEngine { tried: String },
-    #[error("cannot reach the container engine at {address}: {source}; {}", advice(.source))]
-    Unreachable { address: String, source: io::Error },
+    #[error("cannot reach the container engine at {address}: {error}; {}", advice(.error))]
+    Unreachable { address: String, error: io::Error },
     #[error(
         "`{address}` is not the address of a container engine that can be reached; write unix:///PATH or \
          tcp://HOST:PORT, or forward its socket with `ssh -N -L /PATH:/var/run/docker.sock HOST`"

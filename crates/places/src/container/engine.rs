@@ -41,7 +41,7 @@ impl Engine {
         let addresses = match found.map_err(|_| nothing())?? {
             Addresses::Only(address) => {
                 let shown = address.to_string();
-                let failed = |source| ContainerError::Unreachable { address: shown, source };
+                let failed = |error| ContainerError::Unreachable { address: shown, error };
                 return Self::new(address).await.map_err(failed);
             }
             Addresses::AnyOf(addresses) => addresses,
