@@ -11,9 +11,11 @@ mod jest;
 mod junit;
 mod libtest;
 mod location;
+mod message;
 mod mocha;
 mod nextest;
 mod node;
+mod panic;
 mod pytest;
 mod tap;
 mod unittest;
@@ -28,11 +30,9 @@ use crate::command::{self, Trust};
 use crate::input::Input;
 use crate::room::{self, Kept};
 use location::location;
+use message::{Message, Said};
 
 const LONGEST_NAME: usize = 300;
-const LONGEST_MESSAGE: usize = 600;
-/// What a message may grow to while it is collected; the rest is dropped.
-const COLLECTED: usize = 4 * LONGEST_MESSAGE;
 
 /// To add a runner, add its file and its line here.
 const RUNNERS: &[fn() -> Box<dyn Runner>] = &[
@@ -71,13 +71,14 @@ struct Failure {
 }
 
 impl Failure {
-    fn new(name: &str, message: &str) -> Self {
-        let place = location(message);
+    fn new<'a>(name: &str, said: impl Into<Said<'a>>) -> Self {
+        let said = said.into();
+        let place = location(said.text);
         Failure {
             name: room::cut(name.trim(), LONGEST_NAME),
             line: place.as_ref().map(|place| place.1),
             file: place.map(|place| place.0),
-            message: room::cut(message.trim(), LONGEST_MESSAGE),
+            message: said.shortened(),
         }
     }
 
@@ -267,14 +268,6 @@ fn join(found: Vec<Found>, input: &Input, hint: &Hint<'_>, room: usize) -> Extra
         note: (!doubts.is_empty()).then(|| doubts.join("; ")),
         tail,
         omitted: kept.omitted,
-    }
-}
-
-/// Appends a line to a message that is being collected.
-fn collect(message: &mut String, line: &str) {
-    if message.len() < COLLECTED && !(message.is_empty() && line.trim().is_empty()) {
-        message.push_str(&room::cut(line.trim_end(), COLLECTED));
-        message.push('\n');
     }
 }
 

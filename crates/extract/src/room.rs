@@ -4,11 +4,19 @@ use serde::Serialize;
 
 /// At most `most` bytes of `text`, cut at a character, and then with a mark.
 pub(crate) fn cut(text: &str, most: usize) -> String {
+    cut_of(text, most, 0)
+}
+
+/// The same of a text after which `more` bytes came that are not here.
+pub(crate) fn cut_of(text: &str, most: usize, more: usize) -> String {
     if text.len() <= most {
-        return text.to_owned();
+        return match more {
+            0 => text.to_owned(),
+            more => format!("{text}\n… ({more} more bytes)"),
+        };
     }
     let end = text.floor_char_boundary(most);
-    format!("{}… ({} more bytes)", &text[..end], text.len() - end)
+    format!("{}… ({} more bytes)", &text[..end], text.len() - end + more)
 }
 
 /// How many bytes `item` takes in a list.
@@ -61,5 +69,7 @@ mod tests {
     fn a_cut_text_says_so() {
         assert_eq!(cut("grün", 3), "gr… (3 more bytes)");
         assert_eq!(cut("grün", 5), "grün");
+        assert_eq!(cut_of("grün", 3, 10), "gr… (13 more bytes)");
+        assert_eq!(cut_of("grün", 5, 10), "grün\n… (10 more bytes)");
     }
 }

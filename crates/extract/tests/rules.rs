@@ -154,3 +154,57 @@ fn many_rows_are_counted_and_not_kept() {
     assert_eq!(found.value.as_array().unwrap().len() as u64 + found.omitted, 5000);
     assert!(found.value.to_string().len() <= 4000);
 }
+
+#[test]
+fn a_rust_test_that_printed_a_lot_still_tells_its_panic_first_and_counts_the_rest() {
+    let steps: String = (0..400).map(|step| format!("step {step}: checking value\n")).collect();
+    let long = "x".repeat(5000) + "\n";
+    let panic = "assertion `left == right` failed\n  left: Some(3.0)\n right: Some(2.5)";
+    for printed in [steps.as_str(), &long, &long.replace('\n', "")] {
+        let text = format!(
+            "running 1 test\ntest tests::a ... FAILED\n\nfailures:\n\n---- tests::a stdout ----\n{printed}\
+             thread 'tests::a' (133) panicked at src/lib.rs:38:9:\n{panic}\n\
+             note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n\n\n\
+             failures:\n    tests::a\n\n\
+             test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n"
+        );
+        let failed = Hint { exit_code: Some(101), ..hint("cargo test") };
+        let found = read(Kind::Tests, &text, &failed).unwrap();
+        let failure = &found.value["failures"][0];
+        assert_eq!(failure["message"], format!("{panic}\n… ({} more bytes)", printed.trim().len()));
+        assert_eq!((&failure["file"], &failure["line"]), (&"src/lib.rs".into(), &38.into()));
+        assert_eq!(found.value["complete"], true);
+    }
+}
+
+#[test]
+fn nextest_tells_the_panic_of_a_test_that_printed_a_lot() {
+    let steps: String = (0..400).map(|step| format!("    step {step}: checking value\n")).collect();
+    let text = format!(
+        " Nextest run ID 1 with nextest profile: default\n        FAIL [   0.024s] (1/1) small tests::wrong\n  \
+         stdout ───\n\n{steps}\n  stderr ───\n\n    thread 'tests::wrong' (562) panicked at src/lib.rs:14:9:\n    \
+         broken\n\n     Summary [   0.033s] 1 test run: 0 passed, 1 failed, 0 skipped\n"
+    );
+    let found = read(Kind::Tests, &text, &hint("cargo nextest run")).unwrap();
+    let failure = &found.value["failures"][0];
+    assert_eq!((&failure["file"], &failure["line"]), (&"src/lib.rs".into(), &14.into()));
+    assert!(failure["message"].as_str().unwrap().ends_with("broken"), "{failure}");
+}
+
+#[test]
+fn what_unittest_shows_of_a_long_output_counts_all_that_is_left_out() {
+    let printed: String = (0..300).map(|line| format!("debug {line}\n")).collect();
+    let said = format!("AssertionError: 1 != 2\n\nStdout:\n{printed}");
+    let text = format!(
+        "F\n{}\nFAIL: test_a (t.T.test_a)\n{}\nTraceback (most recent call last):\n  File \"/p/t.py\", line 7, in test_a\n    \
+         x\n{said}\n{}\nRan 1 test in 0.001s\n\nFAILED (failures=1)\n",
+        "=".repeat(70),
+        "-".repeat(70),
+        "-".repeat(70)
+    );
+    let found = read(Kind::Tests, &text, &hint("python3 -m unittest -b")).unwrap();
+    let message = found.value["failures"][0]["message"].as_str().unwrap();
+    let (shown, rest) = message.rsplit_once("… (").unwrap();
+    assert!(said.starts_with(shown));
+    assert_eq!(rest, format!("{} more bytes)", said.trim_end().len() - shown.len()));
+}

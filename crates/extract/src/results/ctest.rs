@@ -1,6 +1,6 @@
 //! CMake's `ctest`.
 
-use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect, number};
+use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, number};
 
 #[derive(Default)]
 pub(super) struct Ctest {
@@ -9,7 +9,7 @@ pub(super) struct Ctest {
     tests: u64,
     passed: u64,
     skipped: u64,
-    failed: Vec<(String, String)>,
+    failed: Vec<(String, Message)>,
     more_failed: u64,
     detail: bool,
     summed: bool,
@@ -43,7 +43,7 @@ impl Runner for Ctest {
         } else if self.detail
             && let Some((_, message)) = self.failed.last_mut()
         {
-            collect(message, line);
+            message.push(line);
         }
     }
 
@@ -81,7 +81,7 @@ impl Ctest {
         } else if self.failed.len() < Failures::MOST {
             let words: Vec<&str> =
                 word.split("  ").next().unwrap_or(word).split_whitespace().collect();
-            self.failed.push((name.to_owned(), format!("{}\n", words.join(" "))));
+            self.failed.push((name.to_owned(), Message::from(words.join(" ").as_str())));
             self.detail = true;
         } else {
             self.more_failed += 1;

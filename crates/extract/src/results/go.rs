@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 
-use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect};
+use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, Said};
 
 /// Of one package; of more than these, some may be told without their words.
 const MOST_TESTS: usize = 5_000;
@@ -30,7 +30,7 @@ pub(super) struct Go {
     failed: Vec<(String, Failure)>,
     failures: Failures,
     /// Packages that did not build: the compiler's words, by package.
-    build: HashMap<String, String>,
+    build: HashMap<String, Message>,
     building: Option<String>,
     doubts: Doubts,
 }
@@ -39,14 +39,14 @@ pub(super) struct Go {
 #[derive(Default)]
 struct Package {
     current: Option<String>,
-    said: HashMap<String, String>,
+    said: HashMap<String, Message>,
     running: HashSet<String>,
     failed: Vec<String>,
     counts: [u64; 2],
     /// Whether every test is named.
     names_all: bool,
     /// Lines of no test.
-    rest: String,
+    rest: Message,
     began: bool,
 }
 
@@ -81,7 +81,7 @@ impl Runner for Go {
         if let Some(package) = &self.building
             && line.contains(".go:")
         {
-            collect(self.build.entry(package.clone()).or_default(), line);
+            self.build.entry(package.clone()).or_default().push(line);
             return;
         }
         self.building = None;
@@ -130,7 +130,7 @@ impl Go {
     fn event(&mut self, event: Event) {
         if event.action == "build-output" {
             let package = event.import_path.split(' ').next().unwrap_or_default().to_owned();
-            collect(self.build.entry(package).or_default(), &event.output);
+            self.build.entry(package).or_default().push(&event.output);
             return;
         }
         if event.package.is_empty() {
@@ -139,7 +139,7 @@ impl Go {
         let package = self.packages.entry(event.package.clone()).or_default();
         package.began = true;
         match (event.action.as_str(), event.test.as_str()) {
-            ("output", "") => collect(&mut package.rest, &event.output),
+            ("output", "") => package.rest.push(&event.output),
             ("output", test) => package.say(test, &event.output),
             ("run", test) if !test.is_empty() => package.run(test),
             ("pass" | "fail" | "skip", "") => {
@@ -177,11 +177,12 @@ impl Go {
             self.total[1] += 1;
             self.doubts.add("a package failed before all of its tests ran".to_owned());
             let stuck = package.running.iter().filter_map(|test| package.said.get(test));
-            let said = stuck.fold(package.rest.clone(), |said, more| said + more);
+            let mut said = package.rest.clone();
+            stuck.for_each(|more| said.append(more));
             let said = if said.trim().is_empty() {
-                rest.split_once(['\t', ' ']).map_or("", |rest| rest.1)
+                Said::from(rest.split_once(['\t', ' ']).map_or("", |rest| rest.1))
             } else {
-                &said
+                Said::from(&said)
             };
             self.fail(name, Failure::new(name, said));
         }
@@ -199,8 +200,8 @@ impl Go {
             }
             self.total[1] += 1;
             let full = if name.is_empty() { test.clone() } else { format!("{name}.{test}") };
-            let said = package.said.get(test).map_or("", String::as_str);
-            self.fail(name, Failure::new(&full, said).at(go_place(said)));
+            let said = package.said.get(test).cloned().unwrap_or_default();
+            self.fail(name, Failure::new(&full, &said).at(go_place(&said)));
         }
     }
 
@@ -231,7 +232,7 @@ impl Package {
         } else if line != "PASS" && line != "FAIL" {
             match self.current.clone() {
                 Some(test) => self.say(&test, line),
-                None => collect(&mut self.rest, line),
+                None => self.rest.push(line),
             }
         }
     }
@@ -250,7 +251,7 @@ impl Package {
             return;
         }
         if self.said.len() < MOST_TESTS || self.said.contains_key(test) {
-            collect(self.said.entry(test.to_owned()).or_default(), line);
+            self.said.entry(test.to_owned()).or_default().push(line);
         }
     }
 

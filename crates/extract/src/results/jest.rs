@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect, counts};
+use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, counts};
 
 #[derive(Default)]
 pub(super) struct Jest {
     suites: u64,
     /// The file of the last `FAIL` line.
     file: String,
-    block: Option<(String, String)>,
+    block: Option<(String, Message)>,
     failures: Failures,
     broken: u64,
     /// Once all suites ran, failures may be repeated.
@@ -48,10 +48,10 @@ impl Runner for Jest {
         } else if let Some(title) = line.strip_prefix("  ● ") {
             self.end_block();
             if !self.repeated && !self.file.is_empty() && title != "Console" {
-                self.block = Some((title.to_owned(), String::new()));
+                self.block = Some((title.to_owned(), Message::default()));
             }
         } else if let Some((_, message)) = &mut self.block {
-            collect(message, line.strip_prefix("    ").unwrap_or(line));
+            message.push(line.strip_prefix("    ").unwrap_or(line));
         } else if line.starts_with("No tests found, exiting with code") {
             self.none = true;
         }
@@ -179,14 +179,15 @@ fn from_json(value: &Value) -> Option<Found> {
             let message: Vec<&str> = messages.iter().filter_map(Value::as_str).collect();
             let message = String::from_utf8_lossy(message.join("\n").as_bytes()).into_owned();
             let failure =
-                Failure::new(&text(test, "fullName"), &crate::input::clean(message.as_bytes()));
+                Failure::new(&text(test, "fullName"), &*crate::input::clean(message.as_bytes()));
             found.failures.push(Failure { file: failure.file.or(Some(file.clone())), ..failure });
         }
         if failed.is_empty() && text(suite, "status") == "failed" {
             found.failed += 1;
-            found
-                .failures
-                .push(Failure::new(&file, &crate::input::clean(text(suite, "message").as_bytes())));
+            found.failures.push(Failure::new(
+                &file,
+                &*crate::input::clean(text(suite, "message").as_bytes()),
+            ));
         }
     }
     if value.get("success").and_then(Value::as_bool) != Some(found.failed == 0) {

@@ -1,6 +1,6 @@
 //! JUnit's XML, as many runners write it.
 
-use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect};
+use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner};
 use crate::xml::{Event, Events, attribute};
 
 #[derive(Default)]
@@ -17,7 +17,7 @@ struct Case {
     name: String,
     place: Option<(String, u64)>,
     verdict: Verdict,
-    message: String,
+    message: Message,
 }
 
 #[derive(PartialEq, Clone, Copy)]
@@ -115,7 +115,7 @@ impl Junit {
                         case.verdict =
                             if what == "skipped" { Verdict::Skipped } else { Verdict::Failed };
                         if let Some(message) = attribute(attributes, "message") {
-                            collect(&mut case.message, &message);
+                            case.message.push(&message);
                         }
                         inside = !empty && what != "skipped";
                     }
@@ -123,7 +123,7 @@ impl Junit {
                 Event::End("failure" | "error") => inside = false,
                 Event::Text(text) if inside => {
                     if let Some(case) = &mut case {
-                        text.lines().for_each(|line| collect(&mut case.message, line));
+                        text.lines().for_each(|line| case.message.push(line));
                     }
                 }
                 _ => {}
@@ -160,7 +160,7 @@ impl Case {
             name: class.map(|class| format!("{class}.{name}")).unwrap_or(name),
             place: attribute(attributes, "file").zip(line),
             verdict: Verdict::Passed,
-            message: String::new(),
+            message: Message::default(),
         }
     }
 }

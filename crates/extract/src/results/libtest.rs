@@ -3,7 +3,8 @@
 //! Cargo says on standard error which binaries it runs, and the harness prints on standard output. Nothing tells how
 //! many there will be, so each announced binary needs its block, and each block its result.
 
-use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect, number};
+use super::panic::{Output, panicked};
+use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, Said, number};
 
 #[derive(Default)]
 pub(super) struct Libtest {
@@ -22,7 +23,7 @@ pub(super) struct Libtest {
     stopped: bool,
     crashed: Failures,
     /// What tests said when they panicked, outside of a block's failures: with `--nocapture`.
-    panics: Vec<(String, String)>,
+    panics: Vec<(String, Message)>,
     panicking: bool,
 }
 
@@ -35,7 +36,7 @@ struct Block {
     failed: u64,
     failures: Vec<Failure>,
     /// The failed test whose output is being printed.
-    detail: Option<(String, String)>,
+    detail: Option<(String, Output)>,
 }
 
 impl Runner for Libtest {
@@ -117,7 +118,7 @@ impl Runner for Libtest {
             if let Some((name, message)) =
                 self.panics.iter().find(|(name, _)| *name == failure.name)
             {
-                *failure = panicked(name, message);
+                *failure = panicked(name, message, 0);
             }
         }
         for more in [self.compiling.failures, self.crashed] {
@@ -168,7 +169,7 @@ impl Libtest {
         let thread = line.strip_prefix("thread '").filter(|_| line.contains(" panicked at "));
         if let Some((name, _)) = thread.and_then(|rest| rest.split_once('\'')) {
             if self.panics.len() < Failures::MOST {
-                self.panics.push((name.to_owned(), format!("{line}\n")));
+                self.panics.push((name.to_owned(), Message::from(line)));
             }
             self.panicking = true;
         } else if line.is_empty()
@@ -179,7 +180,7 @@ impl Libtest {
         } else if self.panicking
             && let Some((_, message)) = self.panics.last_mut()
         {
-            collect(message, line);
+            message.push(line);
         }
     }
 
@@ -219,21 +220,21 @@ impl Block {
             line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"))
         {
             self.end_detail();
-            self.detail = Some((name.to_owned(), String::new()));
+            self.detail = Some((name.to_owned(), Output::default()));
             return true;
         }
         if line == "failures:" {
             self.end_detail();
-        } else if let Some((_, message)) = &mut self.detail {
-            collect(message, line);
+        } else if let Some((_, output)) = &mut self.detail {
+            output.push(line);
             return true;
         }
         false
     }
 
     fn end_detail(&mut self) {
-        let Some((name, message)) = self.detail.take() else { return };
-        let failure = panicked(&name, &message).at(doc_test(&name));
+        let Some((name, output)) = self.detail.take() else { return };
+        let failure = output.failure_with_count(&name).at(doc_test(&name));
         match self.failures.iter().position(|known| known.name == failure.name) {
             Some(known) => self.failures[known] = failure,
             None if self.failures.len() < Failures::MOST => self.failures.push(failure),
@@ -254,40 +255,11 @@ fn header(line: &str) -> Option<u64> {
     matches!(rest, " tests" | " test").then_some(expected)
 }
 
-/// A test that failed, with what it said when it panicked.
-pub(super) fn panicked(name: &str, output: &str) -> Failure {
-    let message = panic_message(output);
-    let mut failure = Failure::new(name, message);
-    // The first line says where it was, and which test.
-    if let Some((first, rest)) = message.split_once('\n')
-        && first.strip_prefix("thread '").is_some_and(|thread| {
-            thread.strip_prefix(name).is_some_and(|rest| rest.starts_with('\''))
-        })
-        && failure.line.is_some()
-    {
-        failure.message = Failure::new(name, rest).message;
-    }
-    failure
-}
-
-/// What a test said when it panicked, without the backtrace and without what it had printed before.
-fn panic_message(output: &str) -> &str {
-    let from = output
-        .find("panicked at ")
-        .map_or(0, |at| output[..at].rfind('\n').map_or(0, |newline| newline + 1));
-    let message = &output[from..];
-    let end = ["\nstack backtrace:", "\nnote: run with `RUST_BACKTRACE"]
-        .iter()
-        .filter_map(|mark| message.find(mark))
-        .min();
-    message[..end.unwrap_or(message.len())].trim()
-}
-
 /// Crates that did not compile, each with its first error.
 #[derive(Default)]
 pub(super) struct Compiling {
     pub failures: Failures,
-    error: Option<String>,
+    error: Option<Message>,
     place_follows: bool,
 }
 
@@ -297,18 +269,21 @@ impl Compiling {
             && let Some(place) = line.trim_start().strip_prefix("--> ")
             && let Some(error) = &mut self.error
         {
-            collect(error, &format!("at {place}"));
+            error.push(&format!("at {place}"));
         }
         self.place_follows = false;
         if let Some(rest) = line.strip_prefix("error: could not compile `") {
             let rest = rest.split(" due to ").next().unwrap_or(rest);
             let name = rest.replacen('`', "", 1);
             let error = self.error.take();
-            self.failures.push(Failure::new(&name, error.as_deref().unwrap_or("did not compile")));
+            self.failures.push(Failure::new(
+                &name,
+                error.as_ref().map_or(Said::from("did not compile"), Said::from),
+            ));
         } else if self.error.is_none()
             && (line.starts_with("error[E") || line.starts_with("error: "))
         {
-            self.error = Some(format!("{line}\n"));
+            self.error = Some(Message::from(line));
             self.place_follows = true;
         }
     }

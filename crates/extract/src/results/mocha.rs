@@ -1,6 +1,6 @@
 //! Mocha's default reporter.
 
-use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect, number};
+use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, number};
 
 #[derive(Default)]
 pub(super) struct Mocha {
@@ -9,7 +9,7 @@ pub(super) struct Mocha {
     summary: Option<Summary>,
     block: Option<Block>,
     failures: Failures,
-    exception: Option<String>,
+    exception: Option<Message>,
 }
 
 /// The lines at the end.
@@ -28,17 +28,17 @@ struct Summary {
 struct Block {
     titles: Vec<String>,
     titled: bool,
-    message: String,
+    message: Message,
 }
 
 impl Runner for Mocha {
     fn line(&mut self, line: &str) {
         if let Some(exception) = &mut self.exception {
-            collect(exception, line);
+            exception.push(line);
             return;
         }
         if let Some(rest) = line.strip_prefix(" Exception during run: ") {
-            self.exception = Some(format!("{rest}\n"));
+            self.exception = Some(Message::from(rest));
         } else if let Some(passing) = summary_line(line, "passing") {
             self.end_block();
             let agrees = self.marks == 0 || self.marks == passing;
@@ -122,7 +122,7 @@ impl Mocha {
         } else if self.block.as_ref().is_some_and(|block| !block.titled) {
             self.title(line.trim());
         } else if let Some(block) = &mut self.block {
-            collect(&mut block.message, line.strip_prefix("      ").unwrap_or(line));
+            block.message.push(line.strip_prefix("      ").unwrap_or(line));
         }
     }
 

@@ -1,8 +1,8 @@
 //! `cargo nextest run`. Its own words end at the twelfth column, and what tests print is indented, so that one does
 //! not pass for the other.
 
-use super::libtest::panicked;
-use super::{Closing, Doubts, Failures, Found, Runner, collect, counts, number};
+use super::panic::Output;
+use super::{Closing, Doubts, Failures, Found, Runner, counts, number};
 
 const COLUMN: usize = 12;
 
@@ -12,7 +12,7 @@ pub(super) struct Nextest {
     summaries: u64,
     /// Of the run that goes on.
     passed: u64,
-    failed: Vec<(String, String)>,
+    failed: Vec<(String, Output)>,
     more_failed: u64,
     /// Whether lines belong to the last failed test.
     detail: bool,
@@ -39,9 +39,9 @@ impl Runner for Nextest {
             self.detail = false;
             self.status(status, rest);
         } else if self.detail
-            && let Some((_, message)) = self.failed.last_mut()
+            && let Some((_, output)) = self.failed.last_mut()
         {
-            collect(message, line.strip_prefix("    ").unwrap_or(line));
+            output.push(line.strip_prefix("    ").unwrap_or(line));
         }
     }
 
@@ -101,8 +101,11 @@ impl Nextest {
             self.more_failed += 1;
             return;
         }
-        let message = if status == "FAIL" { String::new() } else { format!("{status}\n") };
-        self.failed.push((name.to_owned(), message));
+        let mut output = Output::default();
+        if status != "FAIL" {
+            output.push(status);
+        }
+        self.failed.push((name.to_owned(), output));
         self.detail = true;
     }
 
@@ -147,8 +150,8 @@ impl Nextest {
     }
 
     fn take_failures(&mut self) {
-        for (name, message) in self.failed.drain(..) {
-            self.failures.push(panicked(&name, &message));
+        for (name, output) in self.failed.drain(..) {
+            self.failures.push(output.failure(&name));
         }
         self.failures.count += std::mem::take(&mut self.more_failed);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect, number};
+use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, number};
 
 /// The lines that end a run, in their order.
 const COUNTERS: [&str; 8] =
@@ -26,17 +26,17 @@ pub(super) struct Node {
     block: Option<Block>,
     failures: Failures,
     /// The error that was printed last, and whether its message goes on.
-    error: String,
+    error: Message,
     in_error: bool,
     /// What ended a file, by its name.
-    thrown: HashMap<String, String>,
+    thrown: HashMap<String, Message>,
 }
 
 /// A failed test, while it is told.
 struct Block {
     name: String,
     place: Option<(String, u64)>,
-    message: String,
+    message: Message,
 }
 
 impl Runner for Node {
@@ -64,7 +64,7 @@ impl Runner for Node {
 
     fn output_ends(&mut self) {
         self.end_block();
-        self.error.clear();
+        self.error = Message::default();
         self.failing = false;
         self.counters.clear();
     }
@@ -103,12 +103,12 @@ impl Node {
             kind.trim_end_matches(']').ends_with("Error") || kind.contains("Error [")
         };
         if !line.starts_with(' ') && is_error() {
-            self.error.clear();
+            self.error = Message::default();
             self.in_error = true;
         }
         self.in_error &= !is_frame(line);
         if self.in_error {
-            collect(&mut self.error, line);
+            self.error.push(line);
         }
     }
 
@@ -133,11 +133,11 @@ impl Node {
             self.end_block();
             let name = without_time(name);
             let place = self.place.take();
-            self.block = Some(Block { name: name.to_owned(), place, message: String::new() });
+            self.block = Some(Block { name: name.to_owned(), place, message: Message::default() });
         } else if is_own_frame(line) {
             // Nobody looks for a mistake there.
         } else if let Some(block) = &mut self.block {
-            collect(&mut block.message, line.strip_prefix("  ").unwrap_or(line));
+            block.message.push(line.strip_prefix("  ").unwrap_or(line));
         }
     }
 

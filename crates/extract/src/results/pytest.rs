@@ -1,6 +1,6 @@
 //! pytest, with any amount of detail it can be asked for, except `-qq`, which leaves the summary out.
 
-use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect, counts, number};
+use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, Said, counts, number};
 
 #[derive(Default)]
 pub(super) struct Pytest {
@@ -33,7 +33,7 @@ enum Section {
 #[derive(Default)]
 struct Detail {
     title: String,
-    message: String,
+    message: Message,
     place: Option<(String, u64)>,
 }
 
@@ -153,10 +153,9 @@ impl Pytest {
         }
         let Some(detail) = self.details.last_mut() else { return };
         if let Some(message) = line.strip_prefix("E  ") {
-            collect(
-                &mut detail.message,
-                message.strip_prefix(' ').unwrap_or(message).trim_start_matches("  "),
-            );
+            detail
+                .message
+                .push(message.strip_prefix(' ').unwrap_or(message).trim_start_matches("  "));
         } else if let Some(place) = super::location(line)
             && !line.starts_with([' ', '>'])
         {
@@ -218,8 +217,12 @@ impl Pytest {
                 .position(|detail| is_about(&detail.title, &name))
                 .map(|at| details.remove(at));
             let detail = detail.unwrap_or_default();
-            let message = if detail.message.is_empty() { message } else { detail.message };
-            self.failures.push(Failure::new(&name, &message).at(detail.place));
+            let said = if detail.message.is_empty() {
+                Said::from(message.as_str())
+            } else {
+                Said::from(&detail.message)
+            };
+            self.failures.push(Failure::new(&name, said).at(detail.place));
         }
         for detail in details {
             self.failures.push(Failure::new(&detail.title, &detail.message).at(detail.place));

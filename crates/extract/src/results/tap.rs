@@ -1,7 +1,7 @@
 //! The Test Anything Protocol, with what Node and Perl add to it. Only top-level points count, unless Node's own
 //! counters follow; a failed point inside a subtest is told in place of the subtest.
 
-use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect, number};
+use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, Said, number};
 
 #[derive(Default)]
 pub(super) struct Tap {
@@ -19,14 +19,14 @@ pub(super) struct Tap {
     yaml: bool,
     failures: Failures,
     /// Perl's words on standard error, by test.
-    said: Vec<(String, String)>,
+    said: Vec<(String, Message)>,
     counters: Vec<(String, u64)>,
     doubts: Doubts,
 }
 
 struct Point {
     name: String,
-    message: String,
+    message: Message,
 }
 
 impl Runner for Tap {
@@ -37,7 +37,7 @@ impl Runner for Tap {
             if text == "..." {
                 self.yaml = false;
             } else if let Some(point) = self.failed.last_mut() {
-                collect(&mut point.message, text);
+                point.message.push(text);
             }
         } else if text == "---" && line != text {
             self.yaml = true;
@@ -112,7 +112,7 @@ impl Tap {
         let path: Vec<&str> =
             self.subtests.iter().map(|(_, title)| title.as_str()).chain([name]).collect();
         if self.failed.len() < Failures::MOST {
-            self.failed.push(Point { name: path.join(" > "), message: String::new() });
+            self.failed.push(Point { name: path.join(" > "), message: Message::default() });
         }
     }
 
@@ -124,7 +124,7 @@ impl Tap {
             if self.said.len() < Failures::MOST {
                 self.said.push((
                     name.trim_end_matches('\'').to_owned(),
-                    format!("{}\n", comment.trim_start()),
+                    Message::from(comment.trim_start()),
                 ));
             }
         } else if comment.starts_with("Looks like you planned")
@@ -139,7 +139,7 @@ impl Tap {
         {
             self.counters.push((name.to_owned(), count));
         } else if let Some((_, said)) = self.said.last_mut() {
-            collect(said, comment);
+            said.push(comment);
         }
     }
 
@@ -175,13 +175,13 @@ impl Tap {
 }
 
 /// What went wrong, of the properties of a point.
-fn error(properties: &str) -> &str {
+fn error(properties: &Message) -> Said<'_> {
     let key =
         ["error: ", "message: "].into_iter().find_map(|key| Some((properties.find(key)?, key)));
-    let Some((from, key)) = key else { return properties };
+    let Some((from, key)) = key else { return properties.into() };
     let said = &properties[from + key.len()..];
     let end = ["\ncode: ", "\nstack: ", "\nname: "].iter().filter_map(|next| said.find(next)).min();
-    said[..end.unwrap_or(said.len())].trim_start_matches("|-").trim()
+    Said::part(properties, said[..end.unwrap_or(said.len())].trim_start_matches("|-").trim())
 }
 
 /// `1..4`.

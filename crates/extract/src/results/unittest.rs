@@ -1,6 +1,6 @@
 //! Python's `unittest`, which prints to standard error.
 
-use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect, number};
+use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, Said, number};
 
 #[derive(Default)]
 pub(super) struct Unittest {
@@ -25,7 +25,7 @@ enum State {
     /// After a line of `=`.
     Title,
     /// Of a failed test: its name, and what it said.
-    Block(String, String),
+    Block(String, Message),
     /// After a line of `-`, which ends all blocks.
     Ruled,
     /// So many tests ran, and the verdict follows.
@@ -43,14 +43,14 @@ impl Runner for Unittest {
             }
             State::Block(name, mut message) => {
                 if !thin {
-                    collect(&mut message, line);
+                    message.push(line);
                 }
                 State::Block(name, message)
             }
             State::Title => match title(line) {
                 Some(name) => {
                     (self.seen, self.open) = (true, true);
-                    State::Block(name, String::new())
+                    State::Block(name, Message::default())
                 }
                 None => State::Tests,
             },
@@ -105,21 +105,28 @@ impl Runner for Unittest {
 }
 
 impl Unittest {
-    fn end_block(&mut self, name: &str, message: &str) {
+    fn end_block(&mut self, name: &str, message: &Message) {
         if self.blocks.len() >= Failures::MOST {
             self.more_blocks += 1;
             return;
         }
         // The last frame is the nearest to what went wrong.
         let own = message.lines().rev().find_map(super::location);
-        let said: Vec<&str> =
-            message.lines().skip_while(|line| !line.starts_with("Traceback")).skip(1).collect();
-        let said = said
-            .into_iter()
-            .skip_while(|line| line.starts_with(' '))
-            .collect::<Vec<_>>()
-            .join("\n");
-        let said = if said.trim().is_empty() { message } else { &said };
+        // The frames are between the title of the traceback and the error.
+        let said = message
+            .split_inclusive('\n')
+            .scan(0, |end, line| {
+                *end += line.len();
+                Some((*end, line))
+            })
+            .skip_while(|(_, line)| !line.starts_with("Traceback"))
+            .take_while(|(_, line)| line.starts_with("Traceback") || line.starts_with(' '))
+            .last()
+            .map(|(end, _)| message[end..].trim());
+        let said = match said {
+            Some(said) if !said.is_empty() => Said::part(message, said),
+            _ => Said::from(message),
+        };
         self.blocks.push(Failure::new(name, said).at(own));
     }
 

@@ -1,6 +1,6 @@
 //! Vitest's default reporter. It prints its summary to standard output and what failed to standard error.
 
-use super::{Closing, Doubts, Failure, Failures, Found, Runner, collect, counts, number};
+use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, counts, number};
 
 #[derive(Default)]
 pub(super) struct Vitest {
@@ -13,7 +13,7 @@ pub(super) struct Vitest {
     errors: u64,
     total: Counted,
     failed_files: u64,
-    block: Option<(String, String)>,
+    block: Option<(String, Message)>,
     broken: u64,
     failures: Failures,
     doubts: Doubts,
@@ -58,11 +58,11 @@ impl Runner for Vitest {
             return;
         } else if let Some(name) = line.strip_prefix(" FAIL  ") {
             self.end_block();
-            self.block = Some((name.to_owned(), String::new()));
+            self.block = Some((name.to_owned(), Message::default()));
         } else if line.starts_with("⎯⎯⎯") {
             self.end_block();
         } else if let Some((_, message)) = &mut self.block {
-            collect(message, line);
+            message.push(line);
         }
         self.state = State::Tests;
     }
