@@ -223,11 +223,21 @@ fn join(found: Vec<Found>, input: &Input, hint: &Hint<'_>, room: usize) -> Extra
         results.passed += part.passed;
         results.failed += part.failed.max(part.failures.count);
         results.skipped += part.skipped;
+        let (told, counted) = (part.failures.count, part.failed);
         match part.closing {
             Closing::Open(reason) => doubts.push(format!("{}: {reason}", part.runner)),
             Closing::Parts if trust < Trust::Whole => {
                 doubts
                     .push(format!("{}: nothing printed tells whether all of it ran", part.runner));
+            }
+            Closing::Parts | Closing::Whole if told > counted => {
+                doubts.push(format!(
+                    "{}: {told} failures are told, and it counts {counted}",
+                    part.runner
+                ));
+            }
+            Closing::Parts | Closing::Whole if told < counted => {
+                doubts.push(format!("{}: not every failure is told", part.runner));
             }
             Closing::Parts | Closing::Whole => {}
         }

@@ -208,3 +208,34 @@ fn what_unittest_shows_of_a_long_output_counts_all_that_is_left_out() {
     assert!(said.starts_with(shown));
     assert_eq!(rest, format!("{} more bytes)", said.trim_end().len() - shown.len()));
 }
+
+#[test]
+fn a_run_whose_failures_are_not_as_many_as_it_counts_is_not_complete() {
+    let listed = "FAILED test_a.py::test_one - assert 0\n";
+    let pytest = |list: &str| {
+        format!(
+            "===== test session starts =====\ncollected 2 items\n\n===== short test summary info =====\n{list}\
+             ===== 1 failed, 1 passed in 0.01s =====\n"
+        )
+    };
+    let node = |blocks: &str| {
+        format!(
+            "✖ a (0.1ms)\nℹ tests 1\nℹ suites 0\nℹ pass 0\nℹ fail 1\nℹ cancelled 0\nℹ skipped 0\nℹ todo 0\n\
+             ℹ duration_ms 1.5\n\n✖ failing tests:\n\n{blocks}"
+        )
+    };
+    let block = |name: &str| format!("test at a.js:1:1\n✖ {name} (0.1ms)\n  Error: no\n\n");
+    let nested = "    not ok 1 - a\n    not ok 2 - b\n    1..2\nnot ok 1 - both\n1..1\n";
+    for (text, complete) in [
+        (pytest(listed), true),
+        (pytest(""), false),
+        (node(&block("a")), true),
+        (node(&(block("a") + &block("b"))), false),
+        (node(""), false),
+        (nested.to_owned(), true),
+    ] {
+        let found =
+            read(Kind::Tests, &text, &Hint { exit_code: Some(1), ..hint("npm test") }).unwrap();
+        assert_eq!(found.value["complete"], complete, "{text}{found:?}");
+    }
+}

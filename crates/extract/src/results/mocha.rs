@@ -99,9 +99,6 @@ impl Runner for Mocha {
         if !summary.ended {
             doubts.add("the summary is cut".to_owned());
         }
-        if self.failures.count != summary.failing {
-            doubts.add("not every failure is told".to_owned());
-        }
         let mut found = Found::new("mocha", Closing::Whole.unless(doubts));
         (found.passed, found.failed, found.skipped) =
             (summary.passing, summary.failing, summary.pending);

@@ -86,9 +86,6 @@ impl Runner for Node {
         if self.closings > 1 {
             doubts.add("several summaries were printed".to_owned());
         }
-        if self.failures.count < found.failed {
-            doubts.add("not every failure is told".to_owned());
-        }
         found.closing = Closing::Whole.unless(doubts);
         found.failures = self.failures;
         Some(found)
@@ -131,8 +128,11 @@ impl Node {
             self.place = super::location(place);
         } else if let Some(name) = line.strip_prefix("✖ ") {
             self.end_block();
-            let name = without_time(name);
             let place = self.place.take();
+            if is_excused(name) {
+                return;
+            }
+            let name = without_time(name);
             self.block = Some(Block { name: name.to_owned(), place, message: Message::default() });
         } else if is_own_frame(line) {
             // Nobody looks for a mistake there.
@@ -154,6 +154,11 @@ impl Node {
 
 fn without_time(name: &str) -> &str {
     name.rsplit_once(" (").map_or(name, |(name, _)| name)
+}
+
+/// Whether the mark is of a test with `todo`, which may fail: `umlauts (0.29ms) # TODO`, or the reason for it.
+fn is_excused(name: &str) -> bool {
+    name.contains("ms) # ")
 }
 
 fn is_frame(line: &str) -> bool {

@@ -160,6 +160,9 @@ impl Tap {
         if let (Some(pass), Some(fail)) = (counter("pass"), counter("fail")) {
             let skipped = counter("skipped").unwrap_or(0) + counter("todo").unwrap_or(0);
             self.counts = [pass, fail + counter("cancelled").unwrap_or(0), skipped];
+        } else {
+            // Those inside of a subtest are told, and of the subtest only one counts.
+            self.counts[1] = self.counts[1].max(self.failed.len() as u64);
         }
         for (total, count) in self.total.iter_mut().zip(self.counts) {
             *total += count;
