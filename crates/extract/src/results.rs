@@ -219,6 +219,7 @@ fn join(found: Vec<Found>, input: &Input, hint: &Hint<'_>, room: usize) -> Extra
     let mut notes = Vec::new();
     let trust = hint.command.map_or(Trust::Whole, command::trust);
     let mut kept = Kept::new(room.saturating_sub(room::size(&results) + 40));
+    let mut explained = false;
     for part in found {
         results.passed += part.passed;
         results.failed += part.failed.max(part.failures.count);
@@ -243,7 +244,10 @@ fn join(found: Vec<Found>, input: &Input, hint: &Hint<'_>, room: usize) -> Extra
         }
         notes.extend(part.note.map(|note| format!("{}: {note}", part.runner)));
         kept.omitted += part.failures.count - part.failures.first.len() as u64;
-        part.failures.first.into_iter().for_each(|failure| kept.push(failure));
+        for failure in part.failures.first {
+            explained |= failure.line.is_some() || !failure.message.is_empty();
+            kept.push(failure);
+        }
     }
     let unexplained = results.failed == 0 && hint.exit_code != Some(0);
     if !hint.ended {
@@ -268,8 +272,7 @@ fn join(found: Vec<Found>, input: &Input, hint: &Hint<'_>, room: usize) -> Extra
         doubts.push("no test that ran was seen".to_owned());
     }
     results.complete = doubts.is_empty();
-    let tail =
-        (!results.complete && (results.failed == 0 || !hint.ended)).then(|| input.tail.clone());
+    let tail = (!results.complete && !(explained && hint.ended)).then(|| input.tail.clone());
     doubts.append(&mut notes);
     doubts.dedup();
     results.failures = kept.items;

@@ -239,3 +239,18 @@ fn a_run_whose_failures_are_not_as_many_as_it_counts_is_not_complete() {
         assert_eq!(found.value["complete"], complete, "{text}{found:?}");
     }
 }
+
+#[test]
+fn failures_that_nothing_tells_come_with_the_last_lines() {
+    let text = "FAILED test_a.py::test_one - assert 0\n===== 56 failed, 8 passed in 0.20s =====\n";
+    let filtered = hint("python3 -m pytest -v | tail -20");
+    let found = read(Kind::Tests, text, &filtered).unwrap();
+    assert_eq!((&found.value["failed"], &found.value["complete"]), (&56.into(), &false.into()));
+    assert!(found.tail.unwrap().contains("FAILED test_a.py::test_one"));
+
+    let named =
+        GREEN.replace("a ... ok", "a ... FAILED").replace("ok. 1 passed; 0", "FAILED. 0 passed; 1");
+    let found = read(Kind::Tests, &named, &hint("cargo test | grep test")).unwrap();
+    assert_eq!(found.value["failures"][0]["name"], "a");
+    assert!(found.tail.is_some());
+}
