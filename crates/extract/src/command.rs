@@ -11,6 +11,9 @@ pub(crate) enum Trust {
     Whole,
 }
 
+/// What is told of a command that is [`Trust::Filtered`].
+pub(crate) const FILTERED: &str = "the command filters its output, so lines may be missing";
+
 /// Programs whose exit code nobody waits for.
 const SETUP: &[&str] = &[
     "cd", "export", "set", "source", ".", "echo", "printf", "mkdir", "rm", "unset", "ulimit",

@@ -132,10 +132,18 @@ pub(crate) fn extract<R: Read>(
     }
     let errors = report.errors.len();
     let found = errors + report.others.len();
+    let filtered = hint.command.map(command::trust) == Some(Trust::Filtered);
     if found == 0 && !known {
         let code = hint.exit_code.map_or("not known".to_owned(), |code| code.to_string());
-        let message =
-            format!("no diagnostics in a known form were printed here; the exit code is {code}");
+        let filter = if filtered { format!("; {}", command::FILTERED) } else { String::new() };
+        let whose = if filtered && hint.exit_code.is_some() {
+            ", but it may be that of the filter"
+        } else {
+            ""
+        };
+        let message = format!(
+            "no diagnostics in a known form were printed here{filter}; the exit code is {code}{whose}"
+        );
         return Ok(Err(NotFound { message, tail: input.tail }));
     }
     let (diagnostics, omitted) = report.fit(room);
@@ -146,8 +154,8 @@ pub(crate) fn extract<R: Read>(
     if !hint.ended {
         notes.push("the command did not end by itself, or its output is cut".to_owned());
     }
-    if hint.command.map(command::trust) == Some(Trust::Filtered) {
-        notes.push("the command filters its output, so lines may be missing".to_owned());
+    if filtered {
+        notes.push(command::FILTERED.to_owned());
     }
     let unexplained = errors == 0 && hint.ended && hint.exit_code.is_some_and(|code| code != 0);
     if unexplained {

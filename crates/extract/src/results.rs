@@ -249,30 +249,28 @@ fn join(found: Vec<Found>, input: &Input, hint: &Hint<'_>, room: usize) -> Extra
             kept.push(failure);
         }
     }
-    let unexplained = results.failed == 0 && hint.exit_code != Some(0);
-    if !hint.ended {
-        doubts.push("the command did not end by itself, or its output is cut".to_owned());
-    } else if unexplained {
-        doubts.push(match hint.exit_code {
-            Some(code) => format!("the exit code is {code}, but no failed test was found"),
-            None => "the exit code is not known".to_owned(),
-        });
+    if trust == Trust::OutputOnly {
+        notes.push("the exit code may not be that of the tests".to_owned());
     }
-    match trust {
-        Trust::Filtered => {
-            doubts.push("the command filters its output, so lines may be missing".to_owned())
-        }
-        Trust::OutputOnly => notes.push("the exit code may not be that of the tests".to_owned()),
-        Trust::Whole => {}
+    let mut limits = Vec::new();
+    if trust == Trust::Filtered {
+        limits.push(command::FILTERED.to_owned());
     }
     if input.cut {
-        doubts.push("a line of the output was too long to be read".to_owned());
+        limits.push("a line of the output was too long to be read".to_owned());
     }
-    if results.passed + results.failed + results.skipped == 0 {
-        doubts.push("no test that ran was seen".to_owned());
+    if !hint.ended {
+        doubts.push(
+            "the command did not end by itself, or its output is cut, so tests may be missing"
+                .to_owned(),
+        );
     }
+    let certain = doubts.is_empty() && limits.is_empty();
+    doubts.extend(ending(&results, hint, certain));
+    doubts.append(&mut limits);
     results.complete = doubts.is_empty();
-    let tail = (!results.complete && !(explained && hint.ended)).then(|| input.tail.clone());
+    let enough = results.complete || explained && hint.ended;
+    let tail = (!enough).then(|| input.tail.clone());
     doubts.append(&mut notes);
     doubts.dedup();
     results.failures = kept.items;
@@ -281,6 +279,26 @@ fn join(found: Vec<Found>, input: &Input, hint: &Hint<'_>, room: usize) -> Extra
         note: (!doubts.is_empty()).then(|| doubts.join("; ")),
         tail,
         omitted: kept.omitted,
+    }
+}
+
+/// What speaks against the results in how the command ended. `certain`: nothing else does.
+fn ending(results: &Results, hint: &Hint<'_>, certain: bool) -> Option<String> {
+    let code = hint.exit_code.filter(|_| hint.ended);
+    if results.passed + results.failed + results.skipped == 0 {
+        let what = if certain { "no test ran" } else { "no test that ran was seen" };
+        return Some(match code {
+            Some(code) if code != 0 => format!("{what} (exit code {code})"),
+            _ => what.to_owned(),
+        });
+    }
+    if results.failed > 0 || !hint.ended {
+        return None;
+    }
+    match code {
+        Some(0) => None,
+        Some(code) => Some(format!("the exit code is {code}, but no failed test was found")),
+        None => Some("the exit code is not known".to_owned()),
     }
 }
 

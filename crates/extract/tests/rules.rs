@@ -254,3 +254,33 @@ fn failures_that_nothing_tells_come_with_the_last_lines() {
     assert_eq!(found.value["failures"][0]["name"], "a");
     assert!(found.tail.is_some());
 }
+
+#[test]
+fn that_a_filter_stood_between_is_also_told_where_no_diagnostics_were_found() {
+    let text = "error: could not compile `stats` (lib) due to 5 previous errors\n";
+    for command in ["cargo build 2>&1 | tail -3", "cargo build 2>&1 | grep -c error; true"] {
+        assert_eq!(
+            read(Kind::Diagnostics, text, &hint(command)).unwrap_err().message,
+            "no diagnostics in a known form were printed here; the command filters its output, so lines may be \
+             missing; the exit code is 0, but it may be that of the filter"
+        );
+    }
+    let message = read(Kind::Diagnostics, text, &hint("cargo build")).unwrap_err().message;
+    assert_eq!(message, "no diagnostics in a known form were printed here; the exit code is 0");
+}
+
+#[test]
+fn where_nothing_ran_that_is_all_that_is_told() {
+    let text =
+        "===== test session starts =====\ncollected 0 items\n\n===== no tests ran in 0.00s =====\n";
+    let none = Hint { exit_code: Some(5), ..hint("pytest") };
+    let found = read(Kind::Tests, text, &none).unwrap();
+    assert_eq!(found.note.unwrap(), "no test ran (exit code 5)");
+    // Something else is wrong here, so tests may have run.
+    let cut = text.split_inclusive('\n').next().unwrap();
+    let found = read(Kind::Tests, cut, &none).unwrap();
+    assert_eq!(
+        found.note.unwrap(),
+        "pytest: no summary was printed; no test that ran was seen (exit code 5)"
+    );
+}

@@ -35,7 +35,7 @@ impl Runner for Ctest {
             self.detail = false;
             let known = self.failed.len() as u64 + self.more_failed;
             if failed != known || total != self.tests {
-                self.doubts.add("the summary does not agree with the tests".to_owned());
+                self.doubts.add("it counts other tests than those seen".to_owned());
             }
             self.summed = true;
         } else if line.starts_with("Total Test time (real) =") && line.ends_with(" sec") {

@@ -84,7 +84,7 @@ impl Runner for Jest {
             self.total;
         if passed + failed + skipped != total || self.suites != suites - suites_skipped.min(suites)
         {
-            doubts.add("the summary does not agree with the tests".to_owned());
+            doubts.add("it counts other tests than those seen".to_owned());
         }
         failed += self.broken;
         if suites_failed > 0 && failed == 0 {

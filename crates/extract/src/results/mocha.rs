@@ -94,7 +94,7 @@ impl Runner for Mocha {
         };
         let mut doubts = Doubts::default();
         if !summary.agrees || self.failing_marks > 0 && self.failing_marks != summary.failing {
-            doubts.add("the summary does not agree with the tests".to_owned());
+            doubts.add("it counts other tests than those seen".to_owned());
         }
         if !summary.ended {
             doubts.add("the summary is cut".to_owned());

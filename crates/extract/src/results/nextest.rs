@@ -130,7 +130,7 @@ impl Nextest {
             || failed != self.failed.len() as u64 + self.more_failed
             || passed < self.passed
         {
-            self.doubts.add("the summary does not agree with the tests".to_owned());
+            self.doubts.add("it counts other tests than those seen".to_owned());
         }
         for (total, count) in self.total.iter_mut().zip([passed, failed, skipped]) {
             *total += count;

@@ -148,7 +148,7 @@ impl Unittest {
         if (word == "FAILED") != (failed > 0)
             || self.blocks.len() as u64 + self.more_blocks > failed
         {
-            self.doubts.add("the summary does not agree with the tests".to_owned());
+            self.doubts.add("it counts other tests than those seen".to_owned());
         }
         if self.named > ran + failed {
             self.doubts.add("more tests began than the summary counts".to_owned());
