@@ -196,8 +196,8 @@ fn what_unittest_shows_of_a_long_output_counts_all_that_is_left_out() {
     let printed: String = (0..300).map(|line| format!("debug {line}\n")).collect();
     let said = format!("AssertionError: 1 != 2\n\nStdout:\n{printed}");
     let text = format!(
-        "F\n{}\nFAIL: test_a (t.T.test_a)\n{}\nTraceback (most recent call last):\n  File \"/p/t.py\", line 7, in test_a\n    \
-         x\n{said}\n{}\nRan 1 test in 0.001s\n\nFAILED (failures=1)\n",
+        "F\n{}\nFAIL: test_a (t.T.test_a)\n{}\nTraceback (most recent call last):\n  \
+         File \"/p/t.py\", line 7, in test_a\n    x\n{said}\n{}\nRan 1 test in 0.001s\n\nFAILED (failures=1)\n",
         "=".repeat(70),
         "-".repeat(70),
         "-".repeat(70)

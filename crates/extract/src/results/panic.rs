@@ -6,43 +6,59 @@ use super::message::{Message, Said};
 /// The output of a test, line by line.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Output {
-    /// Everything but the panic.
+    /// Everything but the panic and backtraces.
     printed: Message,
     panic: Option<Panic>,
+    part: Part,
 }
 
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Clone)]
 struct Panic {
     message: Message,
     /// Whether it says which thread panicked, as Rust itself does.
     by_thread: bool,
-    /// Whether the backtrace has begun, or the words about it.
-    over: bool,
+}
+
+/// What the next line belongs to.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+enum Part {
+    #[default]
+    Printed,
+    Panic,
+    Backtrace,
 }
 
 impl Output {
     pub fn push(&mut self, line: &str) {
-        if let Some((at, by_thread)) = begins(line)
-            && self.panic.as_ref().is_none_or(|panic| by_thread && !panic.by_thread)
-        {
-            // What only looked like a panic was printed by the test.
-            if let Some(imitated) = self.panic.take() {
-                self.printed.append(&imitated.message);
-            }
-            self.printed.push(&line[..at]);
-            self.panic =
-                Some(Panic { message: Message::from(&line[at..]), by_thread, over: false });
-            return;
-        }
-        match &mut self.panic {
-            None => self.printed.push(line),
-            Some(panic) => {
-                panic.over |= line.starts_with("stack backtrace:")
-                    || line.starts_with("note: run with `RUST_BACKTRACE");
-                if !panic.over {
-                    panic.message.push(line);
+        if let Some((at, by_thread)) = begins(line) {
+            if self.panic.as_ref().is_none_or(|panic| by_thread && !panic.by_thread) {
+                // What only looked like a panic was printed by the test.
+                if let Some(imitated) = self.panic.take() {
+                    self.printed.append(&imitated.message);
                 }
+                self.printed.push(&line[..at]);
+                self.panic = Some(Panic { message: Message::from(&line[at..]), by_thread });
+                self.part = Part::Panic;
+                return;
             }
+            if self.part == Part::Backtrace {
+                self.part = Part::Printed;
+            }
+        }
+        if self.panic.is_some() {
+            if line.starts_with("stack backtrace:") {
+                self.part = Part::Backtrace;
+            } else if line.starts_with("note: run with `RUST_BACKTRACE")
+                || self.part == Part::Backtrace && line.starts_with("note: ")
+            {
+                self.part = Part::Printed;
+                return;
+            }
+        }
+        match (self.part, &mut self.panic) {
+            (Part::Backtrace, _) => {}
+            (Part::Panic, Some(panic)) => panic.message.push(line),
+            _ => self.printed.push(line),
         }
     }
 
