@@ -230,11 +230,12 @@ async fn commands_are_lost_with_a_pod_that_is_deleted() {
 #[tokio::test]
 async fn why_a_pod_ended_is_told() {
     let Some(namespace) = namespace() else { return };
-    let deadline = Some(Duration::from_secs(3));
+    // Long enough to copy the agent in, on a busy machine.
+    let deadline = Some(Duration::from_secs(20));
     let kubernetes = Kubernetes { deadline, ..namespace.kubernetes() };
     let mut opened = namespace.open(&kubernetes).await.unwrap();
     let (mut process, _started) = start(&opened, "sleep 1000").await;
-    let end = tokio::time::timeout(Duration::from_secs(30), process.next()).await.unwrap();
+    let end = tokio::time::timeout(Duration::from_secs(60), process.next()).await.unwrap();
     assert!(matches!(end, ProcessEvent::Lost), "{end:?}");
     let reason = opened.ending.reason().await.unwrap();
     assert!(reason.starts_with("the pod has ended: DeadlineExceeded"), "{reason}");
