@@ -76,9 +76,13 @@ pub fn run(flags: &DoctorFlags) -> Result<ExitCode, Box<dyn Error>> {
         check_lock(&setup, &mut findings);
         check_sandbox(&setup, &mut findings);
         check_limits(&setup, &mut findings);
-        check_place(setup, &mut findings)?;
+        // The programs of this machine are not those of a place.
+        if !check_place(setup, &mut findings)? {
+            check_programs(&mut findings);
+        }
+    } else {
+        check_programs(&mut findings);
     }
-    check_programs(&mut findings);
     check_prompts(&mut findings);
     let failed = findings.0.iter().any(|finding| finding.mark == Mark::Bad);
     match flags.json {
@@ -287,10 +291,10 @@ fn check_limits(setup: &Setup, findings: &mut Findings) {
     }
 }
 
-/// Whether the place can be made that commands run in.
-fn check_place(setup: Setup, findings: &mut Findings) -> io::Result<()> {
+/// Whether commands run in a place. Tries to make it.
+fn check_place(setup: Setup, findings: &mut Findings) -> io::Result<bool> {
     let Some(Ok(Some(place))) = setup.engine.places.as_ref().map(|places| places.find(None)) else {
-        return Ok(());
+        return Ok(false);
     };
     let (name, kind) = (place.name.clone(), place.description());
     let later = Later::default();
@@ -307,13 +311,13 @@ fn check_place(setup: Setup, findings: &mut Findings) -> io::Result<()> {
         Some(Err(error)) => findings.bad(
             "place",
             format!("{name} ({kind}): {}", error.chain()),
-            "commands that run there fail until that is mended",
+            "commands there fail until this is fixed",
         ),
         _ => {
             findings.good("place", format!("{name} ({kind}) was made and ended in {seconds:.1} s"))
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 fn check_programs(findings: &mut Findings) {

@@ -38,6 +38,7 @@ fn the_place_that_commands_run_in_is_tried() {
     };
     let (said, code) = with("box");
     assert!(said.contains("ok place      box (process) was made and ended in "), "{said}");
+    assert!(!said.contains("ok programs"), "{said}");
     assert_eq!(code, 0);
     let (said, code) = with("far");
     assert!(
