@@ -175,9 +175,14 @@ impl Denied {
         let own = arguments.first().map(|name| String::from_utf8_lossy(name).into_owned());
         let own = own.unwrap_or_default();
         let names = [target.name(), target.real_name(), base_name(own.as_ref())];
+        // Whatever it is called, it may be a copy of the program that a rule names, or load it.
         let matters = |variable: &str| {
-            let about = |it: &DenyRule, name: &&str| it.rule.is_about_variable_of(name, variable);
-            self.rules.iter().any(|it| names.iter().any(|name| about(it, name)))
+            let about = |it: &DenyRule, name: &str| it.rule.is_about_variable_of(name, variable);
+            let all = |it: &DenyRule| {
+                it.rule.program().is_some_and(|own| about(it, own))
+                    || names.iter().any(|name| about(it, name))
+            };
+            self.rules.iter().any(all)
         };
         if !matters(".DEFAULT_GOAL") {
             return None;
@@ -433,22 +438,30 @@ mod tests {
     }
 
     #[test]
-    fn make_gets_no_denied_goal_by_a_variable() {
+    fn make_and_copies_of_it_get_no_denied_goal_by_a_variable() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("make");
-        fs::copy("/bin/true", &path).unwrap();
-        let denied = Denied::new(vec![String::from("make deploy")], Vec::new());
-        let target = Target::find_own(None, path.as_os_str().as_bytes()).unwrap();
+        let [make, copy, other] = ["make", "mk0", "other"].map(|it| folder.path().join(it));
+        fs::copy("/bin/true", &make).unwrap();
+        fs::copy("/bin/true", &copy).unwrap();
+        fs::copy("/bin/echo", &other).unwrap();
+        let bin = vec![folder.path().to_owned()];
+        let denied = Denied::new(vec![String::from("make deploy")], bin);
         let find = |_: &[u8]| Err(io::ErrorKind::NotFound.into());
         let asking = Asking { find: &find, is_over: &|| false };
-        let refuses = |variable: &str| {
+        let gets = |path: &std::path::Path, variable: &str| {
+            let target = Target::find_own(None, path.as_os_str().as_bytes()).unwrap();
             let environment = || Ok(vec![b"PATH=/bin".to_vec(), variable.as_bytes().to_vec()]);
-            let arguments = [b"make".to_vec(), b"-e".to_vec()];
-            denied.refuses_with_variables(&target, &arguments, environment, asking).is_some()
+            let arguments = [b"x".to_vec(), b"-e".to_vec()];
+            denied.refuses_with_variables(&target, &arguments, environment, asking).is_none()
         };
-        assert!(refuses(".DEFAULT_GOAL=deploy") && refuses("MAKEFLAGS=k --eval=x: deploy"));
-        assert!(refuses("GNUMAKEFLAGS=-- .DEFAULT_GOAL=deploy"));
-        assert!(!refuses(".DEFAULT_GOAL=all") && !refuses("MAKEFLAGS=w -j4 -- V=1"));
+        let denied = [".DEFAULT_GOAL=deploy", "MAKEFLAGS=k --eval=x: deploy", "MAKEFILES=m"];
+        for variable in denied.into_iter().chain(["GNUMAKEFLAGS=-- .DEFAULT_GOAL=deploy"]) {
+            assert!(!gets(&make, variable) && !gets(&copy, variable), "{variable}");
+            assert!(gets(&other, variable), "{variable}");
+        }
+        for variable in [".DEFAULT_GOAL=all", "MAKEFLAGS=w -j4 -- V=1", "MAKEFILES="] {
+            assert!(gets(&make, variable) && gets(&copy, variable), "{variable}");
+        }
     }
 
     #[test]
