@@ -9,8 +9,8 @@ use crate::script::Word;
 /// Letters with a value.
 const VALUED: &str = "bCfFgHIKLNTVX";
 
-/// Long options that begin like one that writes, but are others.
-const OTHERS: Names = Names("get list");
+/// Long options that begin like others that matter, but are themselves.
+const OTHERS: Names = Names("file get list");
 
 /// Long options that matter here, with the letters they stand for. Beginnings of them count too.
 const LONG: &[(&str, char)] = &[
@@ -26,6 +26,7 @@ const LONG: &[(&str, char)] = &[
     ("absolute-names", 'P'),
     ("file", 'f'),
     ("directory", 'C'),
+    ("files-from", 'T'),
     ("listed-incremental", 'g'),
     ("index-file", INDEX),
     ("volno-file", INDEX),
@@ -45,8 +46,11 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
             'f' | 'g' => makes,
             'C' | &TOP => extracts,
             &INDEX => true,
-            'P' if extracts => {
-                let what = "the names in the archive, which may lead anywhere";
+            'P' | 'T' if extracts => {
+                let what = match letter {
+                    'P' => "the names in the archive, which may lead anywhere",
+                    _ => "the names in a list, in which options may be, such as another folder",
+                };
                 actions.push(Action::UnclearWrite { span: word.span.clone(), what });
                 false
             }

@@ -21,7 +21,9 @@ pub fn openssl(actions: &mut Actions<'_>, call: &Call<'_>) {
             Some((name, value)) => (name, Some(rest(word, value))),
             None => (option, None),
         };
-        if WRITES.has(name)
+        // What it verifies with is then written, and not read.
+        let verifies = || words.iter().any(|it| ["-verify", "--verify"].contains(&&*it.prefix()));
+        if (WRITES.has(name) || name == "signer" && verifies())
             && let Some(file) = glued.or_else(|| words.get(at + 1).cloned())
         {
             actions.push(Action::Write(file));
