@@ -168,7 +168,7 @@ impl Container {
     #[cfg(feature = "container")]
     pub async fn sweep(&self, opening: &Opening<'_>) -> Result<usize, PlaceError> {
         let engine = engine::Engine::find(self.engine.as_deref(), opening.variables).await?;
-        direct::sweep(&opening.temporary_folder());
+        direct::sweep(&opening.runtime_folder());
         Ok(sweep::sweep(&engine).await?)
     }
 

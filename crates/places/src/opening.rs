@@ -21,9 +21,12 @@ pub struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    pub fn temporary_folder(&self) -> PathBuf {
-        let set = self.variables.iter().rev().find(|(name, _)| name == "TMPDIR");
-        set.map_or_else(|| "/tmp".into(), |(_, value)| value.into())
+    /// Where a folder is that an engine sees as well, if it is on this machine: a service may have a `/tmp` of its own.
+    pub fn runtime_folder(&self) -> PathBuf {
+        const VARIABLES: [&str; 3] = ["RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "TMPDIR"];
+        let value = |wanted: &str| self.variables.iter().rev().find(|(name, _)| name == wanted);
+        let set = VARIABLES.into_iter().find_map(value).map(|(_, value)| PathBuf::from(value));
+        set.filter(|path| path.is_absolute()).unwrap_or_else(|| "/tmp".into())
     }
 
     /// Makes something in a task of its own, which goes on when nobody waits any longer. The server does not end before

@@ -59,7 +59,13 @@ pub async fn start(
         agent: agent.to_owned(),
         agent_path: AgentPath::new(container),
         agent_file,
-        door: engine.is_local().then(|| Door::open(&opening.temporary_folder()).ok()).flatten(),
+        door: match engine.local_address() {
+            Some(address) => {
+                let way = (address, container.runtime.clone());
+                Door::open(&opening.runtime_folder(), way).ok()
+            }
+            None => None,
+        },
     };
     // What was created must be started, so that it ends with its stream, or be removed.
     Ok(opening.finish(making.make()).await??)
@@ -158,7 +164,7 @@ impl Making {
             match self.ask(with_door).await {
                 Ok(id) => return Ok(id),
                 // Perhaps only the folder is not where the engine is. If not, it will say the same again.
-                Err(_) => self.door = None,
+                Err(_) => self.door.take().into_iter().for_each(Door::give_up),
             }
         }
         self.ask(self.body.clone()).await.map_err(|error| self.not_created(error))

@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::str::FromStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -40,10 +41,18 @@ const CHOICE_TIME: Duration = Duration::from_secs(30);
 /// How long somebody who has connected may take to say the token.
 const TOKEN_TIME: Duration = Duration::from_secs(1);
 
+/// Engines, with a runtime each, by which no relay has come to a socket. They are not asked again: podman makes a
+/// folder that it does not find, and leaves it there.
+static IN_VAIN: Mutex<Vec<Way>> = Mutex::new(Vec::new());
+
+/// The address of an engine, and a runtime.
+pub type Way = (String, Option<String>);
+
 /// A socket that a relay may come by.
 pub struct Door {
     listener: UnixListener,
     token: String,
+    way: Way,
     /// Only we can enter it. The folder in it that is mounted is for all users in the container.
     folder: Folder,
 }
@@ -57,14 +66,22 @@ impl Drop for Folder {
 }
 
 impl Door {
-    pub fn open(parent: &Path) -> io::Result<Self> {
+    pub fn open(parent: &Path, way: Way) -> io::Result<Self> {
+        if in_vain().contains(&way) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let folder = Folder::create(parent)?;
         // Whole paths of sockets must be short.
         let mounted = File::open(folder.mounted())?;
         let socket = path_of(&mounted).join(SOCKET);
         let listener = UnixListener::bind(&socket)?;
         set_permissions(&socket, Permissions::from_mode(0o666))?;
-        Ok(Self { listener, token: random_name()?, folder })
+        Ok(Self { listener, token: random_name()?, way, folder })
+    }
+
+    /// Nobody can come by this way.
+    pub fn give_up(self) {
+        in_vain().push(self.way);
     }
 
     pub fn mount(&self) -> ApiMount {
@@ -93,10 +110,13 @@ impl Door {
                 _ = attached.read(&mut said) => None,
             }
         };
-        match timeout(CHOICE_TIME, choice).await.ok().flatten() {
-            Some(socket) => Box::new(Direct { socket, attached }),
-            None => Box::new(attached),
+        match timeout(CHOICE_TIME, choice).await {
+            Ok(Some(socket)) => return Box::new(Direct { socket, attached }),
+            // It has ended, and may have come.
+            Ok(None) if said[0] == 0 => {}
+            _ => self.give_up(),
         }
+        Box::new(attached)
     }
 
     /// Others of our user can connect as well, but only the relay was told the token.
@@ -111,6 +131,10 @@ impl Door {
             }
         }
     }
+}
+
+fn in_vain() -> MutexGuard<'static, Vec<Way>> {
+    IN_VAIN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Folder {
@@ -199,7 +223,8 @@ mod tests {
     #[tokio::test]
     async fn only_who_knows_the_token_comes_in_and_nothing_is_left() {
         let parent = tempfile::tempdir().unwrap();
-        let door = Door::open(parent.path()).unwrap();
+        let way = |engine: &str| (engine.to_owned(), None);
+        let door = Door::open(parent.path(), way("a")).unwrap();
         let directory = File::open(door.folder.mounted()).unwrap();
         let socket = path_of(&directory).join(SOCKET);
         let mut stranger = UnixStream::connect(&socket).await.unwrap();
@@ -216,8 +241,10 @@ mod tests {
         assert_eq!(welcome, *WELCOME);
         assert_eq!(stranger.read(&mut said).await.unwrap_or(0), 0);
         assert_eq!(entries(parent.path()), 1);
-        drop(door);
+        door.give_up();
         assert_eq!(entries(parent.path()), 0);
+        assert!(Door::open(parent.path(), way("a")).is_err());
+        assert!(Door::open(parent.path(), way("b")).is_ok());
     }
 
     #[test]

@@ -80,9 +80,9 @@ impl Engine {
         Ok(Self { docker, address, is_podman })
     }
 
-    /// Whether it may be on this machine.
-    pub fn is_local(&self) -> bool {
-        matches!(self.address, Address::Unix(_))
+    /// Its address, if it may be on this machine.
+    pub fn local_address(&self) -> Option<String> {
+        matches!(self.address, Address::Unix(_)).then(|| self.address.to_string())
     }
 
     /// Sends a request that is answered by more than the API's types describe.
