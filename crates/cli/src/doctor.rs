@@ -71,16 +71,16 @@ impl Findings {
 pub fn run(flags: &DoctorFlags) -> Result<ExitCode, Box<dyn Error>> {
     let mut findings = Findings::default();
     findings.good("mcpz", format!("version {}, {}", env!("CARGO_PKG_VERSION"), kernel()));
+    let mut in_place = false;
     if let Some(setup) = check_settings(flags, &mut findings) {
         check_state(&setup, &mut findings);
         check_lock(&setup, &mut findings);
         check_sandbox(&setup, &mut findings);
         check_limits(&setup, &mut findings);
-        // The programs of this machine are not those of a place.
-        if !check_place(setup, &mut findings)? {
-            check_programs(&mut findings);
-        }
-    } else {
+        in_place = check_place(setup, &mut findings)?;
+    }
+    // The programs of this machine are not those of a place.
+    if !in_place {
         check_programs(&mut findings);
     }
     check_prompts(&mut findings);

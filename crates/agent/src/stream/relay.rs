@@ -140,7 +140,7 @@ async fn connect(socket: &Path, stdin: &mut Receiver) -> io::Result<UnixStream> 
     let mut token = [0; TOKEN_LENGTH];
     stdin.read_exact(&mut token).await?;
     socket.write_all(&token).await?;
-    // Whoever is not welcome finds the connection closed.
+    // If the token is wrong, the server closes the connection.
     socket.read_exact(&mut [0; WELCOME.len()]).await?;
     Ok(socket)
 }

@@ -9,7 +9,7 @@ use bollard::models::{
 };
 use mcpz_agent::{CpuShare, Limits, Maker, Memory, OwnerLimits};
 
-use super::direct::Door;
+use super::direct::SharedSocket;
 use super::{Access, Container, Mount};
 use crate::opening::Opening;
 
@@ -75,11 +75,11 @@ pub fn body(container: &Container, image: &str, opening: &Opening<'_>) -> Contai
     }
 }
 
-/// Adds a door to what a container is made with.
-pub fn with_door(mut body: ContainerCreateBody, door: &Door) -> ContainerCreateBody {
-    body.entrypoint.get_or_insert_default().push(Door::path_inside());
+/// Adds a socket of ours to what a container is made with.
+pub fn with_socket(mut body: ContainerCreateBody, socket: &SharedSocket) -> ContainerCreateBody {
+    body.entrypoint.get_or_insert_default().push(SharedSocket::path_inside());
     let host = body.host_config.get_or_insert_default();
-    host.mounts.get_or_insert_default().push(door.mount());
+    host.mounts.get_or_insert_default().push(socket.mount());
     body
 }
 

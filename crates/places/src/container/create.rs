@@ -14,8 +14,8 @@ use mcpz_runtime::random_name;
 
 use super::archive::Archive;
 use super::attach::{Attached, attach};
-use super::body::{AgentPath, body, with_door};
-use super::direct::Door;
+use super::body::{AgentPath, body, with_socket};
+use super::direct::SharedSocket;
 use super::engine::Engine;
 use super::running::{Running, each, is_missing, message, refused, remove};
 use super::{Container, Pull};
@@ -59,10 +59,10 @@ pub async fn start(
         agent: agent.to_owned(),
         agent_path: AgentPath::new(container),
         agent_file,
-        door: match engine.local_address() {
+        socket: match engine.local_address() {
             Some(address) => {
                 let way = (address, container.runtime.clone());
-                Door::open(&opening.runtime_folder(), way).ok()
+                SharedSocket::open(&opening.runtime_folder(), way).ok()
             }
             None => None,
         },
@@ -145,7 +145,7 @@ struct Making {
     agent: PathBuf,
     agent_path: AgentPath,
     agent_file: Arc<AgentFile>,
-    door: Option<Door>,
+    socket: Option<SharedSocket>,
 }
 
 impl Making {
@@ -159,12 +159,12 @@ impl Making {
     }
 
     async fn create(&mut self) -> Result<String, ContainerError> {
-        if let Some(door) = &self.door {
-            let with_door = with_door(self.body.clone(), door);
-            match self.ask(with_door).await {
+        if let Some(socket) = &self.socket {
+            let with_socket = with_socket(self.body.clone(), socket);
+            match self.ask(with_socket).await {
                 Ok(id) => return Ok(id),
                 // Perhaps only the folder is not where the engine is. If not, it will say the same again.
-                Err(_) => self.door.take().into_iter().for_each(Door::give_up),
+                Err(_) => self.socket.take().into_iter().for_each(SharedSocket::give_up),
             }
         }
         self.ask(self.body.clone()).await.map_err(|error| self.not_created(error))
@@ -182,8 +182,8 @@ impl Making {
         let stream = self.attach(id, &said).await?;
         let started = self.engine.docker.start_container(id, None::<StartContainerOptions>).await;
         started.map_err(|error| self.not_started(error))?;
-        let stream = match self.door.take() {
-            Some(door) => door.stream(stream).await,
+        let stream = match self.socket.take() {
+            Some(socket) => socket.stream(stream).await,
             None => Box::new(stream),
         };
         let running =

@@ -41,15 +41,15 @@ const CHOICE_TIME: Duration = Duration::from_secs(30);
 /// How long somebody who has connected may take to say the token.
 const TOKEN_TIME: Duration = Duration::from_secs(1);
 
-/// Engines, with a runtime each, by which no relay has come to a socket. They are not asked again: podman makes a
+/// Engines, with a runtime each, whose containers cannot reach a socket. They are not asked again: podman makes a
 /// folder that it does not find, and leaves it there.
-static IN_VAIN: Mutex<Vec<Way>> = Mutex::new(Vec::new());
+static UNREACHABLE: Mutex<Vec<Way>> = Mutex::new(Vec::new());
 
 /// The address of an engine, and a runtime.
 pub type Way = (String, Option<String>);
 
-/// A socket that a relay may come by.
-pub struct Door {
+/// A socket that a relay in a new container may connect to.
+pub struct SharedSocket {
     listener: UnixListener,
     token: String,
     way: Way,
@@ -65,9 +65,9 @@ impl Drop for Folder {
     }
 }
 
-impl Door {
+impl SharedSocket {
     pub fn open(parent: &Path, way: Way) -> io::Result<Self> {
-        if in_vain().contains(&way) {
+        if unreachable().contains(&way) {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let folder = Folder::create(parent)?;
@@ -79,9 +79,9 @@ impl Door {
         Ok(Self { listener, token: random_name()?, way, folder })
     }
 
-    /// Nobody can come by this way.
+    /// Containers of this engine cannot reach it.
     pub fn give_up(self) {
-        in_vain().push(self.way);
+        unreachable().push(self.way);
     }
 
     pub fn mount(&self) -> ApiMount {
@@ -99,7 +99,7 @@ impl Door {
         format!("{TARGET}/{SOCKET}")
     }
 
-    /// The stream to a relay that has been started. Nobody can use the door afterwards.
+    /// The stream to a relay that has been started. Nobody can connect afterwards.
     pub async fn stream(self, mut attached: Attached) -> Box<dyn ByteStream> {
         let mut said = [0; 64];
         let choice = async {
@@ -112,7 +112,7 @@ impl Door {
         };
         match timeout(CHOICE_TIME, choice).await {
             Ok(Some(socket)) => return Box::new(Direct { socket, attached }),
-            // It has ended, and may have come.
+            // It has ended, so nothing is known.
             Ok(None) if said[0] == 0 => {}
             _ => self.give_up(),
         }
@@ -133,8 +133,8 @@ impl Door {
     }
 }
 
-fn in_vain() -> MutexGuard<'static, Vec<Way>> {
-    IN_VAIN.lock().unwrap_or_else(PoisonError::into_inner)
+fn unreachable() -> MutexGuard<'static, Vec<Way>> {
+    UNREACHABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Folder {
@@ -224,14 +224,14 @@ mod tests {
     async fn only_who_knows_the_token_comes_in_and_nothing_is_left() {
         let parent = tempfile::tempdir().unwrap();
         let way = |engine: &str| (engine.to_owned(), None);
-        let door = Door::open(parent.path(), way("a")).unwrap();
-        let directory = File::open(door.folder.mounted()).unwrap();
-        let socket = path_of(&directory).join(SOCKET);
-        let mut stranger = UnixStream::connect(&socket).await.unwrap();
+        let socket = SharedSocket::open(parent.path(), way("a")).unwrap();
+        let directory = File::open(socket.folder.mounted()).unwrap();
+        let path = path_of(&directory).join(SOCKET);
+        let mut stranger = UnixStream::connect(&path).await.unwrap();
         stranger.write_all(&[b'0'; TOKEN_LENGTH]).await.unwrap();
-        let mut relay = UnixStream::connect(&socket).await.unwrap();
-        relay.write_all(door.token.as_bytes()).await.unwrap();
-        let mut accepted = door.accept().await.unwrap();
+        let mut relay = UnixStream::connect(&path).await.unwrap();
+        relay.write_all(socket.token.as_bytes()).await.unwrap();
+        let mut accepted = socket.accept().await.unwrap();
         relay.write_all(b"hello").await.unwrap();
         let mut said = [0; 5];
         accepted.read_exact(&mut said).await.unwrap();
@@ -241,10 +241,10 @@ mod tests {
         assert_eq!(welcome, *WELCOME);
         assert_eq!(stranger.read(&mut said).await.unwrap_or(0), 0);
         assert_eq!(entries(parent.path()), 1);
-        door.give_up();
+        socket.give_up();
         assert_eq!(entries(parent.path()), 0);
-        assert!(Door::open(parent.path(), way("a")).is_err());
-        assert!(Door::open(parent.path(), way("b")).is_ok());
+        assert!(SharedSocket::open(parent.path(), way("a")).is_err());
+        assert!(SharedSocket::open(parent.path(), way("b")).is_ok());
     }
 
     #[test]
