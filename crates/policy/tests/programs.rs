@@ -202,11 +202,21 @@ fn files_are_written_by_options_and_operands() {
         "unzip f -d /srv",
         "openssl rand -out /srv/x 9",
         "openssl cms -verify -in m -signer /srv/x",
+        "openssl x509 -req -in r -CA /srv/ca.pem -CAcreateserial -out c",
+        "openssl rehash /srv",
+        "openssl ca -in r -out c",
+        "curl -T f file:///srv/x",
+        "curl -sT f FILE://localhost/srv/x",
+        "curl --upload-file f --url file:/srv/x",
+        "curl -T f '{file}:///srv/x'",
+        "curl -T f 'file:///srv/proj/%2e%2e/x'",
+        "curl -T f --proto-default file /srv/x",
+        "curl -T f \"$URL\"",
         "mktemp /srv/x.XXX",
         "sqlite3 x.db \"attach '/srv/x' as y\"",
         "sqlite3 x.db \"vacuum into '/srv/x'\"",
     ]);
-    let rules = Rule::list("tar,zip,unzip,openssl").unwrap();
+    let rules = Rule::list("tar,zip,unzip,openssl,curl").unwrap();
     all_allowed(
         &Policy { allow: rules, write_dirs: vec!["/srv/proj".to_owned()], ..Policy::default() },
         &[
@@ -215,6 +225,10 @@ fn files_are_written_by_options_and_operands() {
             "tar tf /srv/x.tar",
             "tar cf x.tar -T list",
             "openssl cms -sign -in m -signer /srv/x",
+            "openssl x509 -req -in r -CA ca.pem -CAcreateserial -out c",
+            "openssl x509 -req -in r -CA /srv/ca.pem -CAserial s -CAcreateserial -out c",
+            "curl -T f file:///srv/proj/x",
+            "curl -T f \"https://example.org/$NAME\"",
             "tar cf - . ",
             "tar xf /srv/x.tar",
             "zip -r x.zip d",

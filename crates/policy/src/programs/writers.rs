@@ -3,6 +3,7 @@
 //! To add one, add a row to [`WRITERS`]. An option that no row has may take the next word or not, so nobody knows which
 //! file is written. Where `write_dirs` limits that, such a command is refused.
 
+mod curl;
 mod table;
 mod tar;
 mod words;
@@ -26,6 +27,7 @@ const ELSEWHERE: &str = "a path with `..` that begins in another folder";
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     match name {
         "dd" => return dd(actions, call),
+        "curl" => return curl::inspect(actions, call),
         "tar" => return tar::inspect(actions, call),
         "openssl" => return words::openssl(actions, call),
         "xxd" => return words::xxd(actions, call),

@@ -6,13 +6,28 @@ use crate::call::Call;
 use crate::names::Names;
 use crate::script::Word;
 
+/// Why `openssl ca` is refused: its settings name the files.
+const CONFIGURED: &str = "files that are named in a configuration";
+
 /// `openssl … -out file`, with one dash or two.
 pub fn openssl(actions: &mut Actions<'_>, call: &Call<'_>) {
     const WRITES: Names = Names(
         "CAserial cacertsout certout certsout crlout extracertsout keylogfile keyout msgfile newkeyout out outdir \
-         reqout respout rspout sess_out srvcertout writerand",
+         reqout respout rspout sess_out srpvfile srvcertout writerand",
     );
     let words = call.arguments();
+    let is = |word: &Word, name: &str| word.prefix().trim_start_matches('-') == name;
+    match words.first().and_then(Word::text).as_deref() {
+        Some("rehash") => words[1..].iter().for_each(|it| actions.push(Action::Write(it.clone()))),
+        Some("ca") => actions.push(Action::UnclearWrite { span: call.span(), what: CONFIGURED }),
+        _ => {}
+    }
+    // The serial number is kept beside the certificate, unless another file is named.
+    if words.iter().any(|it| is(it, "CAcreateserial")) && !words.iter().any(|it| is(it, "CAserial"))
+    {
+        let certificates = words.windows(2).filter(|pair| is(&pair[0], "CA"));
+        certificates.for_each(|pair| actions.push(Action::Write(serial_of(&pair[1]))));
+    }
     for (at, word) in words.iter().enumerate() {
         let prefix = word.prefix();
         let Some(option) = prefix.strip_prefix('-') else { continue };
@@ -28,6 +43,17 @@ pub fn openssl(actions: &mut Actions<'_>, call: &Call<'_>) {
         {
             actions.push(Action::Write(file));
         }
+    }
+}
+
+/// `ca.srl` for `ca.pem`: what follows the last dot is replaced, wherever that is.
+fn serial_of(certificate: &Word) -> Word {
+    match certificate.text() {
+        Some(path) => {
+            let beginning = path.rsplit_once('.').map_or(&*path, |(beginning, _)| beginning);
+            Word::known(format!("{beginning}.srl"), certificate.span.clone())
+        }
+        None => certificate.clone(),
     }
 }
 
