@@ -87,6 +87,8 @@ fn a_name_that_only_the_run_knows_is_refused() {
             "read -r x < h; echo ${!x@A}",
             "read -r x < h; [[ -v $x ]]",
             "read -r x < h; test -v \"$x\"",
+            "test -v 'a[HOME=5]'; echo",
+            "test -v 'a[b[HOME++]]'; echo",
             "read -r o x < h; [ \"$o\" \"$x\" ]",
             "read -r x < h; [ $x ]",
             "[ $(echo x) ]",
@@ -101,6 +103,7 @@ fn a_name_that_only_the_run_knows_is_refused() {
         &[
             "for v in HOME LANG; do echo ${!v}; done",
             "x=HOME; echo ${!x}; [[ -v HOME ]] && test -v LANG",
+            "test -v 'a[5]' && test -v 'a[n-1]'",
             "read -r a b < h; [ \"$a\" = \"$b\" ] && [ -n \"$a\" ]",
             "x=a; [ $x = a ]; [ $? -eq 0 ]; [ -n \"$(echo y)\" ]",
             "echo x >&2; n=2; echo x >&$n",

@@ -70,9 +70,16 @@ fn one(actions: &mut Actions<'_>, word: &Word) {
     actions.push(Action::Assign { name, value: None, span: word.span.clone() });
 }
 
+/// The subscript of a name: the shell evaluates it.
 fn subscript(actions: &mut Actions<'_>, text: &str, word: &Word) {
-    if text.contains('[') && text.contains(['$', '`']) {
-        evaluate(actions, text, word);
+    let Some((_, inside)) = text.split_once('[') else { return };
+    if text.contains(['$', '`']) {
+        return evaluate(actions, text, word);
+    }
+    // It is arithmetic, which can set variables: `x[HOME=5]`.
+    let inside = inside.split_once(']').map_or(inside, |(inside, _)| inside);
+    if inside.contains('=') || inside.contains("++") || inside.contains("--") {
+        evaluate(actions, &format!("$(({inside}))"), word);
     }
 }
 
