@@ -296,7 +296,7 @@ impl Agent {
         let is_run = |keepers: &HashMap<Pid, ForkedKeeper>, pid| {
             Pid::from_raw(pid).is_none_or(|pid| !keepers.contains_key(&pid))
         };
-        let mut all = tree::descendants(me);
+        let mut all: Vec<_> = tree::scan_children(me).iter().map(|process| process.pid).collect();
         all.retain(|pid| is_run(&self.keepers, *pid));
         tree::signal(&all, Signal::TERM);
         // A stopped process would not handle the signal.

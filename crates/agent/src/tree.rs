@@ -8,8 +8,10 @@ mod stat;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, kill_process_group, waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgrp, getpid, kill_process,
+    kill_process_group, waitid, waitpid,
 };
 
 use crate::cgroup;
@@ -31,8 +33,9 @@ pub fn living(root: i32) -> Vec<ProcessStat> {
     all
 }
 
-/// The living descendants of `root`, found by walking from each process to its children, so unrelated processes cost
-/// nothing. May miss a process while others start or end: good enough to report, not to end them all.
+/// The living descendants of `root`, parents before children, found by walking from each process to its children, so
+/// unrelated processes cost nothing. May miss a process while others start or end: good enough to report them or to
+/// ask them to end, not to end them all.
 pub fn scan_children(root: i32) -> Vec<ProcessStat> {
     let Some(mut next) = listed_children(root) else { return living(root) };
     let most = machine_threads().unwrap_or(u64::MAX);
@@ -99,7 +102,7 @@ fn kill_with_group(process: &ProcessStat) {
 pub fn end_children(time: Duration, is_target: impl Fn(i32) -> bool) {
     let me = getpid().as_raw_nonzero().get();
     let until = Instant::now() + time;
-    while Instant::now() < until {
+    while has_children() && Instant::now() < until {
         let mut ending = HashSet::new();
         for process in below(me) {
             let ends = match process.parent == me {
@@ -120,13 +123,19 @@ pub fn end_children(time: Duration, is_target: impl Fn(i32) -> bool) {
     }
 }
 
+/// Whether this process has children, zombies included. Without any, nothing is below it.
+fn has_children() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::All, options), Err(Errno::CHILD))
+}
+
 /// Kills and reaps everything below this process until nothing is left. Blocks.
 pub fn kill_and_reap_all() {
     let me = getpid().as_raw_nonzero().get();
     let until = Instant::now() + KILL_TIME;
     while Instant::now() < until {
         while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
-        if descendants(me).is_empty() {
+        if !has_children() {
             return;
         }
         kill_descendants(me);

@@ -74,11 +74,13 @@ impl Sessions {
     /// The slot of a name. Reserves one if the name is new and the limit allows it.
     pub(crate) fn slot(&self, name: &str, limit: usize) -> Result<Arc<Slot>, Error> {
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = by_name.get(name).filter(|slot| slot.is_used()) {
+            return Ok(slot.clone());
+        }
         by_name.retain(|_, slot| slot.is_used());
-        match by_name.get(name) {
-            Some(slot) => Ok(slot.clone()),
-            None if by_name.len() >= limit => Err(Error::TooManySessions { limit }),
-            None => Ok(by_name.entry(name.to_owned()).or_default().clone()),
+        match by_name.len() >= limit {
+            true => Err(Error::TooManySessions { limit }),
+            false => Ok(by_name.entry(name.to_owned()).or_default().clone()),
         }
     }
 }

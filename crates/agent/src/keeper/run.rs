@@ -357,10 +357,12 @@ fn kill_tree(cgroup: Option<&mut KeeperCgroup>, rounds: u32) {
     }
 }
 
-/// The processes to send SIGTERM to. Those that have left the cgroup are found later, by the rounds of SIGKILL.
+/// The processes to send SIGTERM to. Those that have left the cgroup, or are missed because others start or end, are
+/// found later, by the rounds of SIGKILL.
 fn below(cgroup: Option<&KeeperCgroup>) -> Vec<i32> {
     let pids = cgroup.map(KeeperCgroup::pids).filter(|pids| !pids.is_empty());
-    pids.unwrap_or_else(|| tree::descendants(std::process::id() as i32))
+    let walked = || tree::scan_children(std::process::id() as i32);
+    pids.unwrap_or_else(|| walked().iter().map(|process| process.pid).collect())
 }
 
 fn decode_status(status: i32) -> Status {
