@@ -24,7 +24,8 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
         let is_file = scheme == "file";
         if is_file && !behind.contains(['{', '[', '%']) {
             actions.push(Action::Write(rest(word, path(behind))));
-        } else if is_file || is_made || changes_scheme || word.text().is_none() && behind.is_empty() {
+        } else if is_file || is_made || changes_scheme || word.text().is_none() && behind.is_empty()
+        {
             actions.push(Action::UnclearWrite { span: word.span.clone(), what: NOT_KNOWN });
         }
     }
