@@ -6,22 +6,21 @@
 //! More than one program may start: a script has an interpreter, the loader runs what its arguments name, and some
 //! files are many programs.
 
-use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+mod files;
+
+use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use mcpz_policy::{
-    ExactCall, Rule, glob, is_interpreter, is_same_program, program_names, without_g,
-};
+use mcpz_policy::{ExactCall, Rule, glob, is_interpreter, without_g};
 
-use super::identity::{Changed, FileId};
+use super::identity::Changed;
 use super::listings::Listings;
-use super::seen::Folder;
+use super::seen::State;
 use super::target::{Target, base_name};
 use crate::exec_rules::RefusedBecause;
+use files::Files;
 
 /// Programs that are many in one file, and choose by the name they are called by. Their file says nothing.
 const MANY_IN_ONE: [&str; 3] = ["busybox*", "toybox*", "coreutils"];
@@ -31,9 +30,6 @@ const INTERPRETERS: [&str; 5] = ["node", "perl", "php", "python", "ruby"];
 
 /// How often such a program may choose itself: `busybox busybox rm`.
 const MAX_CHOICES: usize = 8;
-
-/// How many files a denied program may have. Each is open.
-const MAX_FILES: usize = 200;
 
 /// Where the dynamic loader is, and what it is called.
 const LOADER_FOLDERS: [&str; 6] =
@@ -55,7 +51,7 @@ pub struct Denied {
     /// Where denied programs are looked up.
     folders: Vec<PathBuf>,
     /// What those were when they were looked at last.
-    states: Vec<Option<Folder>>,
+    states: Vec<Option<State>>,
     listings: Listings,
     loaders: Files,
     many_in_one: Files,
@@ -67,22 +63,6 @@ struct DenyRule {
     text: String,
     rule: Rule,
     files: Files,
-}
-
-/// Files of programs.
-#[derive(Default)]
-struct Files(HashMap<FileId, KnownFile>);
-
-struct KnownFile {
-    /// The name of the program.
-    called: String,
-    path: PathBuf,
-    /// Whether the name leads to another program, as `reboot` does to `systemctl`. The file itself is then not denied,
-    /// whatever it is called by, but copies of it and other links are.
-    is_others: bool,
-    size: u64,
-    /// Open, so that it can still be compared when it has been removed.
-    content: Option<File>,
 }
 
 impl Denied {
@@ -112,12 +92,10 @@ impl Denied {
         if self.rules.is_empty() {
             return;
         }
-        let is_same = |(before, now): (&Option<Folder>, Option<Folder>)| match (before, now) {
-            (Some(before), Some(now)) => before.is_unchanged(now),
-            (before, now) => before.is_none() && now.is_none(),
-        };
         let states = states(&self.folders);
+        let is_same = |(before, now): (&Option<State>, Option<State>)| State::is_same(*before, now);
         let is_known = self.states.iter().zip(states).all(is_same)
+            && self.interpreters.are_there()
             && self.rules.iter().all(|rule| rule.files.are_there());
         if !is_known {
             self.look_up();
@@ -140,7 +118,10 @@ impl Denied {
             files.find(without_g(&plain), folders, listings);
             files.find_otherwise(without_g(&plain), folders, listings);
             let path = text.split_whitespace().next().filter(|path| path.starts_with('/'));
-            files.add(path.map(PathBuf::from));
+            if let Some(path) = path.map(PathBuf::from) {
+                files.watch(path.clone());
+                files.add([path]);
+            }
         }
     }
 
@@ -315,86 +296,9 @@ fn chosen_program(arguments: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     Some([&[named.unwrap_or(first).to_vec()], &arguments[2..]].concat())
 }
 
-fn states(folders: &[PathBuf]) -> Vec<Option<Folder>> {
+fn states(folders: &[PathBuf]) -> Vec<Option<State>> {
     let now = Changed::now();
-    folders.iter().map(|folder| Folder::at(folder, now)).collect()
-}
-
-impl Files {
-    /// Whether the paths still lead to these files.
-    fn are_there(&self) -> bool {
-        let is_there = |(id, file): (&FileId, &KnownFile)| {
-            fs::metadata(&file.path).is_ok_and(|found| FileId::from(&found) == *id)
-        };
-        self.0.iter().all(is_there)
-    }
-
-    /// Adds the files in these folders whose names match the pattern.
-    fn find(&mut self, pattern: &str, folders: &[PathBuf], listings: &mut Listings) {
-        for folder in folders {
-            match pattern.contains('*') {
-                false => self.add([folder.join(pattern)]),
-                true => self.add(listings.matching(folder, pattern)),
-            }
-        }
-    }
-
-    /// Adds the files that are this program by another name, such as `python3.11` for `python`.
-    fn find_otherwise(&mut self, pattern: &str, folders: &[PathBuf], listings: &mut Listings) {
-        // A name such as `editor` may also lead to another program.
-        let is_it = |path: &PathBuf| {
-            fs::canonicalize(path).is_ok_and(|real| {
-                let name = base_name(&real).to_lowercase();
-                program_names(&name).iter().any(|name| glob(pattern, name))
-            })
-        };
-        for folder in folders {
-            let found = listings.named_otherwise(folder, pattern);
-            self.add(found.into_iter().filter(is_it));
-        }
-    }
-
-    fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
-        for path in paths {
-            let called = base_name(&path).to_owned();
-            let Ok(path) = fs::canonicalize(path) else { continue };
-            let Ok(found) = fs::metadata(&path) else { continue };
-            let is_new = self.0.len() < MAX_FILES && !self.0.contains_key(&FileId::from(&found));
-            if found.is_file() && is_new {
-                let is_others = !is_same_program(&called, base_name(&path));
-                // Never waits for a pipe that takes the file's place.
-                let mut options = OpenOptions::new();
-                options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
-                let (size, content) = (found.len(), options.open(&path).ok());
-                let file = KnownFile { called, path, is_others, size, content };
-                self.0.insert(FileId::from(&found), file);
-            }
-        }
-    }
-
-    /// Whether it is one of them, whatever it is called.
-    fn has(&self, target: &Target) -> bool {
-        self.find_file(target).is_some()
-    }
-
-    /// The name of the program that the file is, or is a copy of.
-    fn name_of(&self, target: &Target) -> Option<&str> {
-        let found = self.find_file(target);
-        let found = found.filter(|it| !(it.is_others && it.path == target.real_path));
-        found.map(|it| it.called.as_str())
-    }
-
-    /// The file that it is, or is a copy of. Scripts are not compared: many are the same for different programs, and
-    /// start those by their own names.
-    fn find_file(&self, target: &Target) -> Option<&KnownFile> {
-        let is_copy = |it: &&KnownFile| {
-            let same_size = it.size == target.size && target.interpreter.is_none();
-            let same_content =
-                || it.content.as_ref().is_some_and(|content| target.has_content_of(content));
-            same_size && (!target.is_readable || same_content())
-        };
-        self.0.get(&target.id).or_else(|| self.0.values().find(is_copy))
-    }
+    folders.iter().map(|folder| State::at(folder, now)).collect()
 }
 
 #[cfg(test)]
@@ -480,21 +384,6 @@ mod tests {
             let with = |last: &'static str| [opened, &[last, "x"]].concat();
             assert!(denies("pip install", &copy, &with("install")), "{opened:?}");
             assert!(!denies("pip install", &copy, &with("list")), "{opened:?}");
-        }
-    }
-
-    #[test]
-    fn a_loader_is_one_by_its_link_and_by_its_own_file() {
-        let folder = tempfile::tempdir().unwrap();
-        // As musl has it.
-        fs::copy("/bin/true", folder.path().join("libc.so")).unwrap();
-        symlink("libc.so", folder.path().join("ld-musl.so.1")).unwrap();
-        let mut files = Files::default();
-        files.find("ld*.so*", &[folder.path().to_owned()], &mut Listings::default());
-        for name in ["libc.so", "ld-musl.so.1"] {
-            let path = folder.path().join(name);
-            let target = Target::find_own(None, path.as_os_str().as_bytes()).unwrap();
-            assert!(files.has(&target), "{name}");
         }
     }
 }

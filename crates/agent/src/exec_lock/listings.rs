@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use mcpz_policy::{glob, program_names};
 
 use super::identity::Changed;
-use super::seen::Folder;
+use super::seen::State;
 
 #[derive(Default)]
 pub struct Listings(HashMap<PathBuf, Listing>);
 
 struct Listing {
-    folder: Folder,
+    folder: State,
     names: Vec<String>,
     /// By each name in lower case that a program has besides its own, the places of those that do.
     others: OnceCell<HashMap<String, Vec<usize>>>,
@@ -44,7 +44,7 @@ impl Listings {
     }
 
     fn of(&mut self, folder: &Path) -> Option<&Listing> {
-        let now = Folder::at(folder, Changed::now())?;
+        let now = State::at(folder, Changed::now())?;
         let is_known = self.0.get(folder).is_some_and(|it| it.folder.is_unchanged(now));
         if !is_known {
             let entries = fs::read_dir(folder).ok()?.flatten();

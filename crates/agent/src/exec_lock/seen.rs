@@ -22,18 +22,18 @@ const MOST: usize = 1024;
 pub struct Seen {
     began: Option<Instant>,
     /// The folders in which names are looked up, and what each was.
-    folders: HashMap<PathBuf, Option<Folder>>,
+    folders: HashMap<PathBuf, Option<State>>,
     /// Files that the kernel runs as they are, without an interpreter.
     files: HashMap<PathBuf, Note>,
     /// Names that are not there.
     absent: HashSet<PathBuf>,
 }
 
-/// A folder at the moment when it was looked at.
+/// A file or folder at the moment when it was looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Folder {
+pub struct State {
     id: FileId,
-    /// When a name in it was last added or removed. `None` if that may still happen in the same moment.
+    /// When its content or rights, or a name in it, were last changed. `None` if that may still happen in the same moment.
     changed: Option<Changed>,
 }
 
@@ -47,9 +47,9 @@ impl Seen {
     /// Looks at these folders, and forgets what may not be true any more. False if nothing is known now.
     pub fn renew(&mut self, folders: &[PathBuf]) -> bool {
         let now = Changed::now();
-        let look = |path: &PathBuf| (path.clone(), Folder::at(path, now));
+        let look = |path: &PathBuf| (path.clone(), State::at(path, now));
         let earlier = std::mem::replace(&mut self.folders, folders.iter().map(look).collect());
-        let id = |folder: &Option<Folder>| folder.map(|it| it.id);
+        let id = |folder: &Option<State>| folder.map(|it| it.id);
         let is_trusted = self.began.is_some_and(|began| began.elapsed() < TRUSTED)
             && self.files.len() + self.absent.len() <= MOST
             && earlier.len() == self.folders.len()
@@ -97,16 +97,24 @@ impl Seen {
     }
 }
 
-impl Folder {
+impl State {
     pub fn at(path: &Path, now: Changed) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         let changed = Changed::from(&found);
         Some(Self { id: (&found).into(), changed: Some(changed).filter(|it| it.is_before(now)) })
     }
 
-    /// Whether no name was added or removed between two looks.
+    /// Whether nothing has changed between two looks.
     pub fn is_unchanged(self, later: Self) -> bool {
         self == later && self.changed.is_some()
+    }
+
+    /// The same where there may have been nothing.
+    pub fn is_same(before: Option<Self>, later: Option<Self>) -> bool {
+        match (before, later) {
+            (Some(before), Some(later)) => before.is_unchanged(later),
+            (before, later) => before.is_none() && later.is_none(),
+        }
     }
 }
 
@@ -169,7 +177,7 @@ mod tests {
         seen.renew(&folders);
         seen.folders.insert(
             folders[0].clone(),
-            Folder::at(&folders[0], Changed { seconds: 0, nanoseconds: 1 }),
+            State::at(&folders[0], Changed { seconds: 0, nanoseconds: 1 }),
         );
         seen.add_absent(path.clone());
         assert!(seen.renew(&folders));
