@@ -138,6 +138,41 @@ fn no_test_is_run_that_a_link_leads_out_of_the_project_to() {
 }
 
 #[test]
+fn no_package_is_tested_that_a_link_leads_out_of_the_project_to() {
+    let [inside, outside] = [(); 2].map(|()| support::plain_folder());
+    std::fs::create_dir(inside.path().join("own")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), inside.path().join("l")).unwrap();
+    let folder = inside.path();
+    for (tool, own, linked) in [
+        (
+            "go",
+            &["./own", "app/own", "example.com/app/own", "app/...", "./...", "net/http"][..],
+            &["./l", "l", "app/l", "example.com/app/l", "app//l", "app/./l/", "app/l/..."][..],
+        ),
+        (
+            "bazel",
+            &["//own:tests", "//own/...", "//..."],
+            &["//l:tests", "//l/part:all", "//l/..."],
+        ),
+    ] {
+        let place = Programs::new();
+        std::fs::copy("/bin/true", place.folder().join(tool)).unwrap();
+        let settings = format!("allow = [\"{tool} test\"]\n[shell_tool]\nworking_dir = {folder:?}");
+        let mut server = place.server(&settings);
+        let mut is_refused = |package: &str| {
+            let reply = server.run(&format!("{tool} test {package}"));
+            warnings(&reply).contains("was not allowed to execute")
+        };
+        for package in own {
+            assert!(!is_refused(package), "{package}");
+        }
+        for package in linked {
+            assert!(is_refused(package), "{package}");
+        }
+    }
+}
+
+#[test]
 fn a_regular_expression_is_held_as_well() {
     let place = Programs::new();
     let mut server = place.server("deny = ['/^speaker .*--force/']");

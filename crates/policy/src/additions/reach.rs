@@ -100,19 +100,28 @@ pub fn added_places(program: &str, given: Arguments<'_, '_>) -> AddedPlaces {
                 added.files.extend(files_of(&word))
             }
             // The table allows it in any directory, but not by a link out of there.
-            _ if is_relative(&word) => added.files.extend(files_of(&word)),
-            _ => {}
+            _ => {
+                // As Bazel names a folder of the project.
+                let path = word.strip_prefix("//").unwrap_or(&word);
+                if is_relative(path) {
+                    added.files.extend(files_of(path));
+                }
+            }
         }
     }
     added
 }
 
 fn is_relative(word: &str) -> bool {
-    !word.starts_with(['-', '/']) && !word.contains("..") && !word.contains("://")
+    !word.starts_with(['-', '/']) && !leaves(word) && !word.contains("://")
 }
 
-/// The files that a word may mean: `t.py::name`, `t.rb:12` and `t.rb[1:1]` are parts of one, and `tests.t.Name` may be
-/// the module of one.
+fn leaves(path: &str) -> bool {
+    path.split('/').any(|step| step == "..")
+}
+
+/// The files that a word may mean: `t.py::name`, `t.rb:12` and `t.rb[1:1]` are parts of one, `tests.t.Name` may be the
+/// module of one, and `example.com/app/part` is the folder `part` in the module of Go that is called `example.com/app`.
 fn files_of(word: &str) -> impl Iterator<Item = String> {
     let ends = [word.find("::"), word.find('['), word.find(':')];
     let parts = ends.into_iter().flatten().map(|end| word[..end].to_owned());
@@ -125,7 +134,13 @@ fn files_of(word: &str) -> impl Iterator<Item = String> {
         [format!("{path}.py"), path]
     });
     let modules: Vec<_> = modules.flatten().collect();
-    [word.to_owned()].into_iter().chain(parts).chain(modules).filter(|file| !file.is_empty())
+    let package = word.split(':').next().filter(|it| it.contains('/') && !leaves(it));
+    let package = package.map(|it| it.strip_suffix("...").unwrap_or(it));
+    let steps = package.into_iter().flat_map(|it| it.split('/'));
+    let steps: Vec<_> = steps.filter(|step| !matches!(*step, "" | ".")).collect();
+    let folders = (0..steps.len()).map(move |first| steps[first..].join("/"));
+    let files = [word.to_owned()].into_iter().chain(parts).chain(modules).chain(folders);
+    files.filter(|file| !file.is_empty())
 }
 
 /// Whether a word of the rule means the same in every directory, or what the directory makes of it: a sub-command, a
