@@ -113,6 +113,24 @@ fn what_a_command_leaves_running_is_told_and_is_a_job() {
 }
 
 #[test]
+fn a_job_whose_command_leaves_something_running_runs_on() {
+    let (mark, mut server) = (mark(), prepared());
+    let gate = Gate::new();
+    let command =
+        format!("export MARK={mark}; ({}; echo later; exec sleep 300) & exit 3", gate.wait());
+    let id = job(&mut server, &command);
+    let wait = |what: &str| json!({"job_id": id, "wait_for": what, "pattern": "later"});
+    let told = tool(&mut server, "read_job", wait("exit"));
+    assert_eq!((&told["state"], &told["exit_code"]), (&json!("running"), &json!(3)), "{told}");
+    assert!(told["background_pids"].is_array(), "{told}");
+    drop(gate);
+    assert_eq!(tool(&mut server, "read_job", wait("text"))["matched"], "later");
+    let told = tool(&mut server, "stop_job", json!({"job_id": id}));
+    assert_eq!((&told["state"], &told["survivors"]), (&json!("stopped"), &json!(0)), "{told}");
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[test]
 fn what_was_left_running_ends_by_itself() {
     let mut server = prepared();
     let gate = Gate::new();

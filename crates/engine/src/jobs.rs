@@ -266,12 +266,25 @@ impl Job {
         &self.controls
     }
 
-    pub fn state(&self) -> JobState {
+    /// Whether what a caller waits for has ended: the command, or what it left running if that is the job.
+    pub(crate) fn has_ended(&self) -> bool {
         let ended = self.end.borrow();
-        let over = match self.kind {
+        match self.kind {
             Kind::Adopted | Kind::Detached => ended.survivors.is_some(),
-            _ => ended.outcome.is_some(),
-        };
+            Kind::Started | Kind::Session(_) => ended.outcome.is_some(),
+        }
+    }
+
+    /// Whether its command has ended and left processes running.
+    pub fn is_left_running(&self) -> bool {
+        let ended = self.end.borrow();
+        let left = |outcome: &Outcome| !outcome.background.is_empty();
+        ended.survivors.is_none() && matches!(&ended.outcome, Some(Ok(outcome)) if left(outcome))
+    }
+
+    pub fn state(&self) -> JobState {
+        let over = self.has_ended() && !self.is_left_running();
+        let ended = self.end.borrow();
         let end = ended.outcome.as_ref().and_then(|outcome| Some(outcome.as_ref().ok()?.end));
         match (over, end) {
             (false, _) => JobState::Running,

@@ -183,6 +183,7 @@ const JOB_FIELDS: &[(&str, &str, Tools)] = &[
     ("job_id", "string", Tools::All),
     ("state", "string", Tools::All),
     ("exit_code", "integer", Tools::All),
+    ("background_pids", "list of integers", Tools::ReadAndWrite),
     ("signal", "string", Tools::All),
     ("limit", "string", Tools::All),
     ("message", "string", Tools::All),

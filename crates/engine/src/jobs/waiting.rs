@@ -27,6 +27,7 @@ const MAX_PATTERN: usize = 10 << 20;
 /// What to wait for. The end of the job ends every wait.
 #[derive(Debug, Clone)]
 pub enum Condition {
+    /// The command has ended, even if it left processes running.
     Exit,
     /// Any output after the given position.
     Output,
@@ -71,7 +72,10 @@ impl Job {
         let inspector = job.controls.inspector();
         let condition_met = async {
             match condition {
-                Condition::Exit => std::future::pending().await,
+                Condition::Exit => {
+                    wait_while(job, |job| !job.has_ended()).await;
+                    None
+                }
                 Condition::Output => {
                     wait_for_text(job, None, from).await;
                     None
@@ -85,12 +89,11 @@ impl Job {
             tokio::select! {
                 biased;
                 line = condition_met => Met::Yes(line),
-                () = wait_for_end(job) => Met::Ended,
+                () = wait_while(job, |job| job.state() == JobState::Running) => Met::Ended,
                 () = wait_for_prompt(&job.output, &inspector), if job.has_terminal() => Met::Asked,
             }
         };
         match (timeout_at(until, waited).await, condition) {
-            (Ok(Met::Ended), Condition::Exit) => Met::Yes(None),
             // Everything printed before the end or the prompt counts.
             (Ok(met @ (Met::Ended | Met::Asked)), Condition::Text(pattern)) => {
                 match matching_line(job, Some(pattern), &mut from.clone()).await {
@@ -104,10 +107,10 @@ impl Job {
     }
 }
 
-async fn wait_for_end(job: &Job) {
+async fn wait_while(job: &Job, is_so: impl Fn(&Job) -> bool) {
     let mut end = job.end.clone();
     // The sender lives until everything is known.
-    while job.state() == JobState::Running && end.changed().await.is_ok() {}
+    while is_so(job) && end.changed().await.is_ok() {}
 }
 
 async fn wait_for_silence(job: &Job, time: Duration) -> Option<String> {

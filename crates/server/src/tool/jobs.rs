@@ -22,7 +22,7 @@ pub use wait::WaitParams;
 use super::Call;
 use super::answer::joined;
 use super::changes;
-use super::ending::{LOST, remarks, shortened, why_closed};
+use super::ending::{LOST, MOST_PIDS, remarks, shortened, why_closed};
 use super::error::ToolError;
 use super::extract::{Findings, Printed, find};
 use super::timeout::timed_out;
@@ -65,6 +65,9 @@ pub struct JobReport {
     /// The limit it exceeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<&'static str>,
+    /// What the command left running, if it has ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub background_pids: Vec<i32>,
     /// The line that the call waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matched: Option<String>,
@@ -220,6 +223,9 @@ pub async fn report(
     let settings = call.engine.settings();
     if settings.lock && settings.policy.restricts() {
         report.warnings.extend(shortened(job.refusals().await));
+    }
+    if job.is_left_running() {
+        report.background_pids = job.processes().await.into_iter().take(MOST_PIDS).collect();
     }
     let waits = job.waits_for_input().await;
     let view = move |_| Ok(TerminalView::new(&viewed, waits, max_answer));
