@@ -47,6 +47,30 @@ fn a_python_prompt_is_told_of_and_answers() {
 }
 
 #[test]
+fn a_question_of_node_is_told_of_and_answered() {
+    let mut server = Server::start(&[]);
+    let question = "require('readline').createInterface(process.stdin, process.stdout)\
+                    .question('Your name? ', name => { console.log(`Hello ${name}`); process.exit(4) })";
+    let command = format!("node -e \"{}\"", question.replace('`', "\\`").replace('$', "\\$"));
+    let asked = server.call(json!({"command": command, "tty": true, "timeout": 300}));
+    assert_eq!(
+        (&asked["waiting_for_input"], &asked["prompt"]),
+        (&json!(true), &json!("Your name?"))
+    );
+    let answer = json!({"job_id": asked["job_id"], "text": "Ada\n", "wait_for": "exit"});
+    let told = tool(&mut server, "write_job", answer);
+    assert_eq!((&told["exit_code"], &told["timed_out"]), (&json!(4), &Value::Null), "{told}");
+    // It may also come by a pipe.
+    let id = server.call(json!({"command": command, "background": true}))["job_id"].clone();
+    while tool(&mut server, "read_job", json!({"job_id": id, "cursor": "bytes:0"}))["waiting_for_input"]
+        != true
+    {}
+    let told =
+        tool(&mut server, "write_job", json!({"job_id": id, "text": "Ada\n", "wait_for": "exit"}));
+    assert_eq!(told["output"], "Hello Ada\n", "{told}");
+}
+
+#[test]
 fn what_is_typed_after_the_end_is_said_to_be_late() {
     let mut server = Server::start(&[]);
     let id = start(&mut server, "read answer; exit 3");

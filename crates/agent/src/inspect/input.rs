@@ -2,8 +2,11 @@
 //!
 //! The kernel tells which system call each thread is in. A thread that reads the input waits for it. A thread that
 //! waits for any of several descriptors may wait for something else, so it only counts if the program has nothing else
-//! to wait for. Some systems hide system calls (`kernel.yama.ptrace_scope` of 2 or more) and only tell where in the
+//! to wait for: no pipes and no sockets or, if the kernel tells what it waits for (`epoll`), no sockets there, no time
+//! to wake up, and no thread that works. Some systems hide system calls (`kernel.yama.ptrace_scope` of 2 or more) and only tell where in the
 //! kernel a thread sleeps. That says less, so fewer prompts are noticed there.
+
+mod epoll;
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,6 +29,8 @@ enum Wait {
     Read(u64),
     /// Any of several descriptors; the list is in the program's memory.
     Several,
+    /// Any of those that this descriptor stands for, for however long.
+    Epoll(u64),
 }
 
 impl Wait {
@@ -33,17 +38,25 @@ impl Wait {
         match self {
             Self::Read(descriptor) => is_terminal(pid, descriptor, terminal),
             Self::Several => job.foreground && is_terminal(pid, 0, terminal) && !has_channels(pid),
+            Self::Epoll(descriptor) => {
+                (job.foreground || !terminal.starts_with("/dev/"))
+                    && epoll::is_only_for(pid, descriptor, terminal)
+            }
         }
     }
 }
 
 fn waits(pid: i32) -> Vec<Wait> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let told = |thread: fs::DirEntry| match fs::read_to_string(thread.path().join("syscall")) {
+    let told = |thread: PathBuf| match fs::read_to_string(thread.join("syscall")) {
         Ok(call) => wait(&call),
-        Err(_) => sleeps(&fs::read_to_string(thread.path().join("wchan")).ok()?),
+        Err(_) => sleeps(&fs::read_to_string(thread.join("wchan")).ok()?),
     };
-    threads.flatten().filter_map(told).collect()
+    threads(pid).filter_map(told).collect()
+}
+
+fn threads(pid: i32) -> impl Iterator<Item = PathBuf> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+    threads.flatten().map(|thread| thread.path())
 }
 
 /// What a thread may wait for, judged by where it sleeps: these functions read terminals, among others.
@@ -56,8 +69,8 @@ fn sleeps(place: &str) -> Option<Wait> {
 fn wait(call: &str) -> Option<Wait> {
     let (number, rest) = call.trim_end().split_once(' ')?;
     let number: libc::c_long = number.parse().ok()?;
-    let mut arguments = rest.split(' ').map_while(argument);
-    let (first, second) = (arguments.next()?, arguments.next()?);
+    let arguments: Vec<_> = rest.split(' ').map_while(argument).collect();
+    let (first, second) = (*arguments.first()?, *arguments.get(1)?);
     match number {
         libc::SYS_read | libc::SYS_pread64 | libc::SYS_readv | libc::SYS_preadv => {
             Some(Wait::Read(first))
@@ -65,6 +78,9 @@ fn wait(call: &str) -> Option<Wait> {
         // Some programs sleep by waiting for no descriptor at all.
         _ if is_select(number) => (first > 0 && second > 0).then_some(Wait::Several),
         _ if is_poll(number) => (second > 0).then_some(Wait::Several),
+        _ if epoll::is_call(number) => {
+            epoll::is_endless(number, *arguments.get(3)?).then_some(Wait::Epoll(first))
+        }
         _ => None,
     }
 }

@@ -24,7 +24,9 @@ fn a_thread_may_wait_for_several_descriptors_or_for_none() {
     assert_eq!(waiting(libc::SYS_pselect6, "0x5 0x0 0x7ffe0000"), None, "it writes");
     assert_eq!(waiting(libc::SYS_ppoll, "0x7ffe073c34e0 0x3 0x0"), Some(Wait::Several));
     assert_eq!(waiting(libc::SYS_ppoll, "0x0 0x0 0x7ffe0000"), None);
-    assert_eq!(waiting(libc::SYS_epoll_pwait, "0x3 0x7ffe0000 0x400"), None);
+    assert_eq!(waiting(libc::SYS_epoll_pwait, "0x3 0x7ffe0000 0x400 0x1f4"), None, "it wakes up");
+    let endless = waiting(libc::SYS_epoll_pwait, "0x3 0x7ffe0000 0x400 0xffffffff");
+    assert_eq!(endless, Some(Wait::Epoll(3)));
 }
 
 #[test]
@@ -134,6 +136,37 @@ fn a_program_that_waits_for_its_terminal_only_reads_it() {
 fn a_program_that_has_pipes_may_wait_for_something_else() {
     let program = waiting_program("os.pipe()");
     assert!(comes_true(|| waits(program.pid).contains(&Wait::Several)));
+    assert!(!program.reads());
+}
+
+/// A program that waits for its terminal by a list in the kernel.
+fn listing_program(also: &str) -> OnTerminal {
+    let program = format!(
+        "import os, select, signal, socket, threading, time; watched = select.epoll(); \
+         watched.register(os.open(\"/dev/tty\", os.O_RDWR), select.EPOLLIN); \
+         signals = os.pipe(); watched.register(signals[0], select.EPOLLIN); {also}; watched.poll()"
+    );
+    OnTerminal::start(&format!("exec python3 -c '{program}'"))
+}
+
+#[test]
+fn a_program_whose_list_has_its_terminal_and_no_socket_reads_it() {
+    let program = listing_program("pass");
+    assert!(comes_true(|| program.reads()));
+}
+
+#[test]
+fn a_program_whose_list_has_a_socket_may_wait_for_that() {
+    let program =
+        listing_program("a, b = socket.socketpair(); watched.register(a, select.EPOLLIN)");
+    assert!(comes_true(|| waits(program.pid).iter().any(|wait| matches!(wait, Wait::Epoll(_)))));
+    assert!(!program.reads());
+}
+
+#[test]
+fn a_program_with_a_thread_that_works_may_not_need_its_input() {
+    let program = listing_program("threading.Thread(target=time.sleep, args=[300]).start()");
+    assert!(comes_true(|| waits(program.pid).iter().any(|wait| matches!(wait, Wait::Epoll(_)))));
     assert!(!program.reads());
 }
 
