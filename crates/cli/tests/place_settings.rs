@@ -23,6 +23,10 @@ fn settings_that_make_no_sense_are_refused_at_the_start() {
             "max in [places.x] is 0, but must be at least 1",
         ),
         ("[shell_tool]\nplace = \"nowhere\"", "there is no place `nowhere`"),
+        (
+            "[shell_tool]\nplace = \"docker:debian\"",
+            "`docker:debian` is not a place; write container:IMAGE",
+        ),
         ("[places.x]\nkind = \"kubernetes\"", "[places.x] has no image, which its kind needs"),
         (
             "[places.x]\nkind = \"kubernetes\"\nimage = \"a\"\npod = \"b\"",

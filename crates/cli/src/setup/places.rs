@@ -38,6 +38,10 @@ pub enum PlacesError {
          kubernetes:[NAMESPACE/]IMAGE, ssh:HOST or slurm"
     )]
     Unknown { name: String },
+    #[error(
+        "`{name}` is not a place; write container:IMAGE, kubernetes:[NAMESPACE/]IMAGE, ssh:HOST or slurm:PARTITION"
+    )]
+    UnknownKind { name: String },
     #[error(transparent)]
     Host(#[from] InvalidHost),
     #[error(transparent)]
@@ -129,6 +133,9 @@ fn resolve(place: &str, tables: &mut BTreeMap<String, PlaceTable>) -> Result<Str
         },
         "process" if rest.is_none() => {
             PlaceTable { kind: Some(Some(PlaceKind::Process)), ..PlaceTable::default() }
+        }
+        _ if place.contains(':') => {
+            return Err(PlacesError::UnknownKind { name: place.to_owned() });
         }
         _ => return Err(PlacesError::Unknown { name: place.to_owned() }),
     };
