@@ -31,6 +31,16 @@ fn a_commit_is_made_in_a_repository_that_is_there() {
 }
 
 #[test]
+fn a_program_that_may_not_trace_is_explained() {
+    let place = Place::new();
+    let mut server = place.workspace();
+    let trace = "import ctypes, os, sys; libc = ctypes.CDLL(None, use_errno=True); \
+                 sys.exit(0 if libc.ptrace(0, 0, 0, 0) == 0 else f'ptrace: {os.strerror(ctypes.get_errno())}')";
+    let refused = fails(&mut server, &format!("python3 -c \"{trace}\""));
+    assert!(warnings(&refused).contains("no process may trace another one"), "{refused}");
+}
+
+#[test]
 fn harmless_settings_of_git_are_changed_and_no_others() {
     let place = Place::new();
     place.git(&["init", "-qb", "main"]);

@@ -320,7 +320,12 @@ impl Sandbox {
         let taken = self.guard.as_ref().map(|guard| guard.settle()).unwrap_or_default();
         let taken = taken::described(&taken, &self.view);
         let recreated = self.recreated.lock().unwrap_or_else(PoisonError::into_inner).take();
-        network.chain(files).chain(taken).chain(recreated).collect()
+        network
+            .chain(files)
+            .chain(refusals::tracing(&printed))
+            .chain(taken)
+            .chain(recreated)
+            .collect()
     }
 
     /// Why the sandbox hides or protects a file, or `None` if it does not.

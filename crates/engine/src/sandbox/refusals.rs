@@ -74,6 +74,20 @@ pub fn files(
     refusals
 }
 
+/// What a command is told that complains about not being allowed to trace a process.
+pub fn tracing(printed: &str) -> Option<String> {
+    let is_refusal = |line: &str| {
+        let line = line.to_lowercase();
+        line.contains("ptrace")
+            && (line.contains("not permitted") || line.contains("leaksanitizer does not work"))
+    };
+    printed.lines().any(is_refusal).then(|| {
+        "sandbox: no process may trace another one, as debuggers and `strace` do; for the address sanitizer of a \
+         compiler, `ASAN_OPTIONS=detect_leaks=0` leaves out the check that needs it"
+            .to_owned()
+    })
+}
+
 /// What may be a path in a line: words with a slash, or the last word before the final colon.
 fn paths(line: &str) -> Vec<&str> {
     let separators = |c: char| c.is_whitespace() || "'\"`‘’“”:;,()[]".contains(c);
@@ -140,6 +154,20 @@ mod tests {
             "Error: EROFS: read-only file system, rename '/usr/x' -> '/etc/x'",
         ] {
             assert_eq!(refused_in(line), ["/etc/x"], "{line}");
+        }
+    }
+
+    #[test]
+    fn programs_that_may_not_trace_are_recognised() {
+        for line in [
+            "strace: test_ptrace_get_syscall_info: PTRACE_TRACEME: Operation not permitted",
+            "warning: ptrace: Operation not permitted",
+            "HINT: LeakSanitizer does not work under ptrace (strace, gdb, etc)",
+        ] {
+            assert!(tracing(&format!("begun\n{line}\n")).is_some(), "{line}");
+        }
+        for line in ["ptrace: fine", "mount: Operation not permitted", ""] {
+            assert_eq!(tracing(line), None, "{line}");
         }
     }
 
