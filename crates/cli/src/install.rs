@@ -22,6 +22,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use mcpz_runtime::PrivateFolder;
 use serde_json::Value;
@@ -37,6 +38,9 @@ use entry::{action, is_ours, merge};
 use file::File;
 use transport::{Token, Transport};
 use trial::TrialError;
+
+/// How long a sandbox may need to take a new file away.
+const SETTLING: Duration = Duration::from_millis(200);
 
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
@@ -75,6 +79,13 @@ pub enum InstallError {
     Write { path: PathBuf, source: io::Error },
     #[error("{} changed while mcpz edited it; nothing was written, try again", path.display())]
     Changed { path: PathBuf },
+    #[error(
+        "{} was there only for a moment. Is a server at work in this folder? Its sandbox takes new files \
+         of this name away while a command, job or session is open. End them (see `mcpz jobs list`) or the server, \
+         and try again",
+        path.display()
+    )]
+    TakenAway { path: PathBuf },
     #[error("the server does not start with these settings, so nothing was written: {0}")]
     DoesNotStart(TrialError),
     #[error(
@@ -155,6 +166,17 @@ fn path(client: Client, project: Option<&Path>) -> Result<PathBuf, InstallError>
     }
 }
 
+/// Fails if a file that is new in a project does not stay, as where a sandbox takes it for the work of a command.
+fn check_that_it_stays(path: &Path) -> Result<(), InstallError> {
+    std::thread::sleep(SETTLING);
+    match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(InstallError::TakenAway { path: path.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns whether the file changed.
 fn add(
     flags: &InstallFlags,
@@ -190,6 +212,9 @@ fn add(
     let backup = if ours { None } else { file.back_up()? };
     let secret = matches!(transport, Transport::Http { token: Token::Plain(_), .. });
     file.write(&changed, secret)?;
+    if flags.project.is_some() && file.text.is_none() {
+        check_that_it_stays(path)?;
+    }
     let verb = if old.is_none() { "Added" } else { "Updated" };
     let preposition = if old.is_none() { "to" } else { "in" };
     writeln!(out, "{verb} `{}` {preposition} {shown} ({})", location.name, action(&entry))?;

@@ -67,6 +67,25 @@ fn a_name_that_comes_again_and_again_is_told_once_and_counted() {
 }
 
 #[test]
+fn a_project_file_of_a_client_that_is_taken_away_is_not_said_to_be_there() {
+    let place = Place::new();
+    let mut server = place.workspace();
+    let install = || {
+        let mut command = Command::new(support::MCPZ);
+        command.args(["install", "claude-code", "--project"]).arg(place.work());
+        let done = command.env("HOME", place.home()).output().unwrap();
+        (done.status.success(), String::from_utf8(done.stderr).unwrap())
+    };
+    server.call(json!({"command": "true", "session": "work"}));
+    let (is_done, said) = install();
+    assert!(!is_done && said.contains(".mcp.json was there only for a moment"), "{said}");
+    server.call(json!({"command": "exit", "session": "work"}));
+    let (is_done, said) = install();
+    assert!(is_done, "{said}");
+    assert_eq!(place.left(), [".mcp.json"]);
+}
+
+#[test]
 fn jobs_sessions_and_detached_jobs_are_watched_as_well() {
     let place = Place::new();
     let mut server = place.workspace();
