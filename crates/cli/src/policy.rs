@@ -52,6 +52,7 @@ pub fn load(settings: &Settings) -> Result<Policy, PolicyError> {
         },
         write_dirs: policy.write_dirs(),
         runs: policy.runs().into_iter().map(runs).collect(),
+        ..Policy::default()
     })
 }
 

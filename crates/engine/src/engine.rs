@@ -31,6 +31,7 @@ use crate::bounds::Bounds;
 use crate::detached::JobsFolder;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::exec_rules::KnownRules;
 use crate::jobs::{Job, Jobs, Reserved};
 use crate::outcome::{Closing, Outcome};
 use crate::owner::{OutputDetails, Owner};
@@ -88,6 +89,8 @@ struct Shared {
     /// Locked for reading while a sandbox or a place is made. Closing waits for it, so that nothing stays behind.
     making: tokio::sync::RwLock<()>,
     places: Places,
+    /// What the kernel was told to hold the last commands to.
+    known_rules: KnownRules,
 }
 
 /// What an owner has running and kept, for as long as it exists.
@@ -132,6 +135,7 @@ impl Engine {
             sandboxes: Mutex::default(),
             making: tokio::sync::RwLock::default(),
             places: Places::default(),
+            known_rules: KnownRules::default(),
         };
         Self { shared: Arc::new(shared) }
     }

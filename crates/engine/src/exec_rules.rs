@@ -19,23 +19,32 @@ const MAX_REPORTED: usize = 5;
 /// How many locks are remembered with their rules.
 const REMEMBERED: usize = 32;
 
-/// A lock in the form the keeper takes. `path` is the server's `PATH`. Most commands have a lock that one of the last
-/// had, so those are remembered.
-pub fn exec_rules(lock: Lock, path: Option<&OsStr>) -> EncodedRules {
-    static LAST: Mutex<VecDeque<(Lock, Vec<u8>, EncodedRules)>> = Mutex::new(VecDeque::new());
-    let path = path.unwrap_or_default().as_bytes();
-    let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_it = |(known, its_path, _): &&(Lock, Vec<u8>, EncodedRules)| {
-        is_same(known, &lock) && its_path == path
-    };
-    if let Some((.., rules)) = last().iter().find(is_it) {
-        return rules.clone();
+/// Locks in the form the keeper takes. Most commands have a lock that one of the last had, so those are remembered.
+#[derive(Debug, Default)]
+pub struct KnownRules(Mutex<VecDeque<KnownLock>>);
+
+#[derive(Debug)]
+struct KnownLock {
+    lock: Lock,
+    path: Vec<u8>,
+    rules: EncodedRules,
+}
+
+impl KnownRules {
+    /// The rules of a lock. `path` is the server's `PATH`.
+    pub fn of(&self, lock: Lock, path: Option<&OsStr>) -> EncodedRules {
+        let path = path.unwrap_or_default().as_bytes();
+        let last = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |known: &&KnownLock| is_same(&known.lock, &lock) && known.path == path;
+        if let Some(known) = last().iter().find(is_it) {
+            return known.rules.clone();
+        }
+        let rules = EncodedRules::from(&translated(&lock, path));
+        let mut last = last();
+        last.truncate(REMEMBERED - 1);
+        last.push_front(KnownLock { lock, path: path.to_vec(), rules: rules.clone() });
+        rules
     }
-    let rules = EncodedRules::from(&translated(&lock, path));
-    let mut last = last();
-    last.truncate(REMEMBERED - 1);
-    last.push_front((lock, path.to_vec(), rules.clone()));
-    rules
 }
 
 /// Whether two locks are certainly the same. What is allowed is only compared by its address.

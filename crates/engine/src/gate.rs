@@ -19,7 +19,7 @@ use mcpz_policy::{Judgement, Lock, Scene, Traces, Verdict};
 use crate::bounds::Bounds;
 use crate::environment::{Environment, Login};
 use crate::error::Error;
-use crate::exec_rules::exec_rules;
+use crate::exec_rules::KnownRules;
 use crate::owner_identity::OwnerIdentity;
 use crate::request::{Command, Input, Origin, RunRequest, TerminalSize};
 use crate::resolved::{Beginning, Program, Resolved};
@@ -109,6 +109,7 @@ pub struct Gate<'a> {
     pub in_place: bool,
     pub bounds: &'a Bounds,
     pub audit: &'a Audit,
+    pub known_rules: &'a KnownRules,
 }
 
 impl Gate<'_> {
@@ -273,7 +274,7 @@ impl Gate<'_> {
         };
         let joined = request.joined;
         let path = self.environment.variables.get("PATH");
-        let (replies, exec_rules) = (false, lock.map(|lock| exec_rules(lock, path)));
+        let (replies, exec_rules) = (false, lock.map(|lock| self.known_rules.of(lock, path)));
         let spawn = Spawn {
             program,
             directory,

@@ -48,7 +48,9 @@ pub use additions::{AddedPlaces, Reach};
 pub use denial::{Denial, Suspect, Why};
 pub use identity::{is_same_program, names as program_names, without_g};
 pub use limit::{Limit, Place};
-pub use lock::{Lock, LockedArguments, LockedCall, LockedLimit, LockedProgram, LockedWord, MayRun};
+pub use lock::{
+    KnownNeeds, Lock, LockedArguments, LockedCall, LockedLimit, LockedProgram, LockedWord, MayRun,
+};
 pub use pattern::{glob, glob_path};
 pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
 pub use programs::{is_interpreter, is_shell};

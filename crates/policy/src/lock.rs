@@ -10,21 +10,20 @@
 //! arguments that it really gets, so it holds all deny rules, also those with arguments such as `git push`.
 
 mod git;
+mod known;
 mod needs;
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::identity::program;
 use crate::paths::base_name;
 use crate::pattern::glob_path;
-use crate::policy::{Policy, Runs};
+use crate::policy::Policy;
 use crate::programs;
 use crate::rule::{Rule, glob};
+pub use known::KnownNeeds;
 pub use needs::runs_anything;
-
-/// How many sets of programs are remembered with what they need.
-const REMEMBERED: usize = 32;
 
 /// What the programs of a command may execute. What a rule denies is never executed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -133,28 +132,15 @@ impl Policy {
         self.lock(&Named::default())
     }
 
-    /// The same, as most commands name the same programs as one of the last.
     fn known_needs(&self, named: &Named) -> Arc<[LockedProgram]> {
-        type Known = (Vec<Runs>, Vec<NamedProgram>, Arc<[LockedProgram]>);
-        static LAST: Mutex<VecDeque<Known>> = Mutex::new(VecDeque::new());
-        let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it =
-            |(runs, programs, _): &&Known| (runs, programs) == (&self.runs, &named.programs);
-        if let Some((.., needs)) = last().iter().find(is_it) {
-            return needs.clone();
-        }
-        let needs: Arc<[_]> = self.with_needs(&named.programs).into();
-        let mut last = last();
-        last.truncate(REMEMBERED - 1);
-        last.push_front((self.runs.clone(), named.programs.clone(), needs.clone()));
-        needs
+        self.known.needs(&self.runs, &named.programs, || self.with_needs(&named.programs).into())
     }
 
     /// Programs, and what they need, and what that needs.
     fn with_needs(&self, named: &[NamedProgram]) -> Vec<LockedProgram> {
         let mut all: Vec<LockedProgram> = Vec::new();
         for NamedProgram { name, at, arguments } in named.iter().cloned() {
-            let usual = match usual(base_name(&name)) {
+            let usual = match self.known.usual(base_name(&name)) {
                 MayRun::AsBefore => MayRun::AsBefore,
                 usual if at.is_spelled_out => usual,
                 _ => MayRun::Only([].into()),
@@ -212,7 +198,7 @@ impl Policy {
     }
 
     fn may_run(&self, name: &str) -> MayRun {
-        self.extended(usual(base_name(name)), |pattern| is_about(pattern, name))
+        self.extended(self.known.usual(base_name(name)), |pattern| is_about(pattern, name))
     }
 
     /// What a git may execute that rules allow only for these calls. Adds the parts of git that it needs.
@@ -257,25 +243,15 @@ fn is_about(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// What a program may execute, if the settings say nothing. The tables are long, so each is looked up once.
+/// What a program may execute, if the settings say nothing.
 fn usual(name: &str) -> MayRun {
-    const MOST: usize = 1000;
-    static KNOWN: LazyLock<Mutex<HashMap<String, MayRun>>> = LazyLock::new(Mutex::default);
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = known.get(name) {
-        return known.clone();
-    }
-    let usual = if programs::is_shell(program(name)) {
+    if programs::is_shell(program(name)) {
         MayRun::AsBefore
     } else if programs::is_interpreter(name) || runs_anything(name) {
         MayRun::Anything
     } else {
         MayRun::Only(needs::of(name).into())
-    };
-    if known.len() < MOST {
-        known.insert(name.to_owned(), usual.clone());
     }
-    usual
 }
 
 /// What a program needs that rules allow only with certain arguments. It may execute itself with those as well, but not

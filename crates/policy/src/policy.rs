@@ -1,5 +1,6 @@
 //! What a command is judged by: the policy, and the scene it would run in.
 
+use crate::lock::KnownNeeds;
 use crate::rule::Rule;
 
 /// What may run. Deny wins over allow; an empty allow list allows everything.
@@ -13,6 +14,8 @@ pub struct Policy {
     pub write_dirs: Vec<String>,
     /// What programs may execute, besides what they are known to need.
     pub runs: Vec<Runs>,
+    /// What it has worked out before.
+    pub known: KnownNeeds,
 }
 
 /// What a program may execute because the settings say so.

@@ -176,6 +176,7 @@ impl Engine {
             in_place: venue.place.is_some(),
             bounds: self.bounds_of(venue),
             audit: &self.shared.audit,
+            known_rules: &self.shared.known_rules,
         }
     }
 

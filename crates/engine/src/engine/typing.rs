@@ -5,7 +5,6 @@ use mcpz_policy::Scene;
 
 use super::Engine;
 use crate::error::Error;
-use crate::exec_rules::exec_rules;
 use crate::jobs::{Interpreters, Job, Typing};
 use crate::owner::Owner;
 use crate::request::Origin;
@@ -61,7 +60,8 @@ impl Engine {
             self.shared.audit.record_input(entered)?;
             if self.settings().lock {
                 let path = self.environment().variables.get("PATH");
-                locks.into_iter().for_each(|lock| controls.permit(exec_rules(lock, path)));
+                let known = &self.shared.known_rules;
+                locks.into_iter().for_each(|lock| controls.permit(known.of(lock, path)));
             }
             if !bytes.is_empty() {
                 room.write(bytes, false, before);
