@@ -149,6 +149,7 @@ fn no_package_is_tested_that_a_link_leads_out_of_the_project_to() {
             &["./own", "app/own", "example.com/app/own", "app/...", "./...", "net/http"][..],
             &["./l", "l", "app/l", "example.com/app/l", "app//l", "app/./l/", "app/l/..."][..],
         ),
+        ("npm", &["-- --project=own"], &["-- --project=l", "-- --project=l/part", "-w l"]),
         (
             "bazel",
             &["//own:tests", "//own/...", "//..."],

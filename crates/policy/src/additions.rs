@@ -25,7 +25,7 @@ use crate::script::Word;
 use crate::variables::are_harmless_to_rustc;
 use check::Check;
 use modules::module_row;
-pub use reach::{AddedPlaces, Reach, added_places, reach};
+pub use reach::{AddedPlaces, Reach, added_places, reach, reach_of_shell};
 use row::{Kind, is_number};
 use table::row;
 
@@ -116,10 +116,26 @@ pub fn refused<'a>(program: &str, given: Arguments<'a, '_>) -> Option<&'a Word> 
     {
         return Some(word);
     }
+    if program == "npm"
+        && let Some(word) = run_by_env(given)
+    {
+        return Some(word);
+    }
     match programs::is_interpreter(program) {
         true => refused_by_interpreter(program, given),
         false => Check::new(program, row(program), given).refused(),
     }
+}
+
+/// The script of npm that a project need not have: `npm run env x` runs `x`.
+fn run_by_env<'a>(given: Arguments<'a, '_>) -> Option<&'a Word> {
+    const RUN: Names = Names("run run-script rum urn");
+    let is_operand = |at: &usize| given.text(*at).is_none_or(|text| !text.starts_with('-'));
+    let mut operands = (0..given.words.len()).filter(is_operand);
+    operands.next().filter(|at| given.text(*at).is_some_and(|text| RUN.has(&text)))?;
+    let script = operands.next().filter(|at| !given.names(*at))?;
+    let may_be_env = given.text(script).is_none_or(|text| text == "env");
+    operands.next().filter(|_| may_be_env).and_then(|_| given.words.get(script))
 }
 
 fn refused_by_interpreter<'a>(program: &str, given: Arguments<'a, '_>) -> Option<&'a Word> {

@@ -4,7 +4,9 @@
 //! neither takes what the other refuses.
 
 use crate::additions::{self, AddedPlaces, Arguments, Reach};
+use crate::identity;
 use crate::paths::base_name;
+use crate::programs;
 use crate::rule::{CommandName, Rule, RuleError};
 use crate::script::Word;
 
@@ -23,7 +25,7 @@ pub fn fit<'a>(rule: &Rule, name: &CommandName, words: &'a [Word]) -> Fit<'a> {
     if !rule.allows_arguments(name, words) {
         return Fit::No;
     }
-    if !additions::matter_to(program) || rule.whole_program().is_some() {
+    if !has_reach(program) || rule.whole_program().is_some() {
         return Fit::Yes(Reach::Anywhere);
     }
     // A regular expression sees all words.
@@ -34,8 +36,16 @@ pub fn fit<'a>(rule: &Rule, name: &CommandName, words: &'a [Word]) -> Fit<'a> {
         named: by_rule.as_deref().unwrap_or(&all),
         open: rule.is_open(),
     };
+    if programs::is_shell(identity::program(program)) {
+        return Fit::Yes(additions::reach_of_shell(program, given));
+    }
     let added = by_rule.is_some().then(|| additions::refused(program, given)).flatten();
     added.map_or_else(|| Fit::Yes(additions::reach(program, given)), Fit::Adds)
+}
+
+/// Whether it may matter where a program is called.
+pub fn has_reach(program: &str) -> bool {
+    additions::matter_to(program) || programs::is_shell(identity::program(program))
 }
 
 /// Such a rule, for a program by the name that a command has for it.
@@ -64,7 +74,7 @@ impl Limit {
         let other = additions::options_last(program, &words);
         [Some(&words), other.as_ref()].into_iter().flatten().find_map(|words| {
             let Fit::Yes(reach) = fit(&self.rule, &name, words) else { return None };
-            let named = self.rule.named(&name, words);
+            let named = self.rule.named(&name, words).filter(|_| additions::matter_to(program));
             let added = named.map(|named| {
                 let given = Arguments { words: &words[1..], named: &named, open: false };
                 additions::added_places(program, given)

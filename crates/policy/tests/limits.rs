@@ -100,6 +100,36 @@ fn a_rule_that_names_a_file_holds_in_the_directory_where_it_begins() {
 }
 
 #[test]
+fn a_script_of_a_shell_is_the_one_where_rules_begin() {
+    let policy =
+        allow("bash scripts/x.sh,sh scripts/*,dash -e y.sh,bash -c ls,bash /opt/z.sh,ls,cd,env");
+    let honest = [
+        "bash scripts/x.sh",
+        "sh scripts/a.sh b",
+        "dash -e y.sh",
+        "cd sub && bash -c ls",
+        "cd sub && bash /opt/z.sh",
+    ];
+    all_allowed(&policy, &honest);
+    let elsewhere = [
+        "cd sub && bash scripts/x.sh",
+        "cd /tmp/x && sh scripts/x.sh",
+        "env -C /tmp/x dash -e y.sh",
+    ];
+    all_denied(&policy, &elsewhere);
+}
+
+#[test]
+fn npm_runs_scripts_of_the_project_and_no_program() {
+    let policy = allow("npm run *");
+    all_allowed(
+        &policy,
+        &["npm run lint", "npm run env", "npm run build -- a b", "npm run -s lint"],
+    );
+    all_denied(&policy, &["npm run env x", "npm run env -- x", "npm run-script --silent env -- x"]);
+}
+
+#[test]
 fn an_added_option_replaces_none_of_the_rule() {
     let policy = allow("npm --prefix web test,ninja -C a test,pytest -m fast,cargo test -p core");
     all_denied(

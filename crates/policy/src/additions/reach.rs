@@ -76,6 +76,19 @@ pub fn reach(program: &str, given: Arguments<'_, '_>) -> Reach {
     }
 }
 
+/// The same for a shell: a script that the rule names is another one in another directory.
+pub fn reach_of_shell(shell: &str, given: Arguments<'_, '_>) -> Reach {
+    let shell = identity::program(shell);
+    let texts = (0..given.words.len()).filter(|at| given.names(*at)).map(|at| given.text(at));
+    let texts: Vec<_> = texts.map(Option::unwrap_or_default).collect();
+    let is_inline = |text: &str| programs::is_inline_option(shell, text);
+    let is_here = |text: &str| !text.starts_with(['-', '+', '/', '~']);
+    match !texts.iter().any(|it| is_inline(it)) && texts.iter().any(|it| is_here(it)) {
+        true => Reach::Here,
+        false => Reach::Anywhere,
+    }
+}
+
 /// What a call names besides the rule.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AddedPlaces {
@@ -101,8 +114,10 @@ pub fn added_places(program: &str, given: Arguments<'_, '_>) -> AddedPlaces {
             }
             // The table allows it in any directory, but not by a link out of there.
             _ => {
+                let value = word.split_once('=').filter(|_| word.starts_with('-'));
+                let path = value.map_or(&*word, |(_, value)| value);
                 // As Bazel names a folder of the project.
-                let path = word.strip_prefix("//").unwrap_or(&word);
+                let path = path.strip_prefix("//").unwrap_or(path);
                 if is_relative(path) {
                     added.files.extend(files_of(path));
                 }

@@ -2,9 +2,9 @@
 //! execute with arguments that the keeper of the run sees, and the arguments with which allowed programs may run.
 
 use super::Judge;
-use crate::additions;
 use crate::call::Call;
 use crate::identity;
+use crate::limit::has_reach;
 use crate::lock::{LockedArguments, LockedCall, LockedLimit, LockedWord};
 use crate::names::Names;
 use crate::paths::{ProgramPaths, base_name};
@@ -65,7 +65,7 @@ impl Judge<'_> {
         if self.policy.allow.is_empty() || self.policy.allow.iter().any(whole) {
             return None;
         }
-        let is_limit = name.known().is_some_and(|name| additions::matter_to(base_name(name)));
+        let is_limit = name.known().is_some_and(|name| has_reach(base_name(name)));
         let limit = rule.filter(|_| is_limit).map(|at| LockedLimit {
             rule: self.policy.allow[at].to_string(),
             directory: self.knowledge.directories.rules_begin().to_owned(),

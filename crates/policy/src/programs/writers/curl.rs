@@ -1,4 +1,5 @@
-//! Uploads of `curl`: to a `file:` URL, they are written here.
+//! What `curl` writes besides the files that its options name: an upload to a `file:` URL, and a download under a name
+//! that it makes of its URL.
 
 use super::rest;
 use crate::action::{Action, Actions};
@@ -8,8 +9,44 @@ use crate::script::Word;
 /// Why an upload is refused whose URL is not known.
 const NOT_KNOWN: &str = "an upload to a URL that may be a file of this machine";
 
-/// `curl -T page.html file:///srv/www/`: every such URL is written to, wherever it stands.
+/// Why a download is refused whose name only curl will know.
+const MADE: &str = "a name that curl makes of parts of its URL";
+
+/// Letters whose value follows them.
+const VALUED: &str = "AbcCdDeEFhHKmoPQrTuUwxXyYz";
+
 pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
+    uploaded(actions, call);
+    let words = call.arguments();
+    // `curl -o '/tmp/#1' 'https://h/{a,b}'`
+    let has_parts = words.iter().any(|word| word.prefix().contains(['{', '[']));
+    for word in words.iter().filter(|_| has_parts) {
+        let text = word.prefix();
+        if text.split('#').skip(1).any(|behind| behind.starts_with(|it: char| it.is_ascii_digit()))
+        {
+            actions.push(Action::UnclearWrite { span: word.span.clone(), what: MADE });
+        }
+    }
+    let elsewhere = words.iter().any(|word| word.prefix().starts_with("--output-d"));
+    let here = words.iter().find(|word| names_by_url(word)).filter(|_| !elsewhere);
+    if let Some(word) = here {
+        actions.push(Action::Write(Word::known(".", word.span.clone())));
+    }
+}
+
+/// Whether it is `-O`, also behind other letters, or one of the long options with that meaning.
+fn names_by_url(word: &Word) -> bool {
+    let prefix = word.prefix();
+    match prefix.strip_prefix("--") {
+        Some(long) => long.starts_with("remote-n"),
+        None => prefix.strip_prefix('-').is_some_and(|letters| {
+            letters.split(|it| VALUED.contains(it)).next().is_some_and(|it| it.contains('O'))
+        }),
+    }
+}
+
+/// `curl -T page.html file:///srv/www/`: every such URL is written to, wherever it stands.
+fn uploaded(actions: &mut Actions<'_>, call: &Call<'_>) {
     let words = call.arguments();
     if !words.iter().any(uploads) {
         return;
@@ -22,7 +59,7 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
         // Curl itself expands braces, brackets and escapes.
         let is_made = scheme.contains(['{', '[']);
         let is_file = scheme == "file";
-        if is_file && !behind.contains(['{', '[', '%']) {
+        if is_file && !behind.contains(['{', '[', '%', '?', '#']) {
             actions.push(Action::Write(rest(word, path(behind))));
         } else if is_file || is_made || changes_scheme || word.text().is_none() && behind.is_empty()
         {
