@@ -174,6 +174,27 @@ fn no_package_is_tested_that_a_link_leads_out_of_the_project_to() {
 }
 
 #[test]
+fn what_a_star_in_a_rule_stands_for_leads_nowhere_by_a_link() {
+    let [inside, outside] = [(); 2].map(|()| support::plain_folder());
+    let folder = inside.path();
+    std::fs::create_dir(folder.join("scripts")).unwrap();
+    std::fs::write(folder.join("scripts/own"), "exit").unwrap();
+    std::fs::write(outside.path().join("other"), "exit").unwrap();
+    std::os::unix::fs::symlink(outside.path(), folder.join("scripts/l")).unwrap();
+    let place = Programs::new();
+    for rule in ["python3 scripts/*", "bash scripts/*"] {
+        let settings = format!("allow = [\"{rule}\"]\n[shell_tool]\nworking_dir = {folder:?}");
+        let mut server = place.server(&settings);
+        let mut is_refused = |script: &str| {
+            let reply = server.run(&rule.replace('*', script));
+            warnings(&reply).contains("was not allowed to execute")
+        };
+        assert!(!is_refused("own l/other"), "{rule}");
+        assert!(is_refused("l/other"), "{rule}");
+    }
+}
+
+#[test]
 fn a_regular_expression_is_held_as_well() {
     let place = Programs::new();
     let mut server = place.server("deny = ['/^speaker .*--force/']");

@@ -43,6 +43,10 @@ pub fn fit<'a>(rule: &Rule, name: &CommandName, words: &'a [Word]) -> Fit<'a> {
     added.map_or_else(|| Fit::Yes(additions::reach(program, given)), Fit::Adds)
 }
 
+fn is_option(word: &&Word) -> bool {
+    word.prefix().starts_with(['-', '+'])
+}
+
 /// Whether it may matter where a program is called.
 pub fn has_reach(program: &str) -> bool {
     additions::matter_to(program) || programs::is_shell(identity::program(program))
@@ -74,9 +78,16 @@ impl Limit {
         let other = additions::options_last(program, &words);
         [Some(&words), other.as_ref()].into_iter().flatten().find_map(|words| {
             let Fit::Yes(reach) = fit(&self.rule, &name, words) else { return None };
-            let named = self.rule.named(&name, words).filter(|_| additions::matter_to(program));
+            // What a `*` of the rule stands for may lead elsewhere, too.
+            let named = self.rule.spelled_out(&name, words);
+            let given = &words[1..];
+            let given = match programs::is_shell(identity::program(program)) {
+                // What follows a script is for that.
+                true => &given[..given.len().min(1 + given.iter().take_while(is_option).count())],
+                false => given,
+            };
             let added = named.map(|named| {
-                let given = Arguments { words: &words[1..], named: &named, open: false };
+                let given = Arguments { words: given, named: &named, open: false };
                 additions::added_places(program, given)
             });
             Some(Place { reach, added: added.unwrap_or_default() })

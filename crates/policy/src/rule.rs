@@ -238,6 +238,16 @@ impl Rule {
         }
     }
 
+    /// For each argument, whether the rule spells it out, and leaves no part of it to a `*`.
+    pub fn spelled_out(&self, name: &CommandName, words: &[Word]) -> Option<Vec<bool>> {
+        match &self.kind {
+            Kind::Words { rest, .. } => {
+                given_by(rest, name.known()?, &words[1..], |pattern| !pattern.contains('*'))
+            }
+            Kind::Regex(_) => None,
+        }
+    }
+
     /// Whether the command is, or may be, one the rule denies.
     pub fn matches(&self, name: &CommandName, words: &[Word]) -> Match {
         match &self.kind {
@@ -349,6 +359,16 @@ fn may_end(pattern: &str, end: &str) -> bool {
 /// For each word, whether the rule names it, if the words begin with those of the rule. Global options before a
 /// sub-command do not count. A `*` names nothing.
 fn named(rest: &[String], name: &str, words: &[Word]) -> Option<Vec<bool>> {
+    given_by(rest, name, words, |pattern| pattern != "*")
+}
+
+/// For each word, whether it comes from a word of the rule that is like this.
+fn given_by(
+    rest: &[String],
+    name: &str,
+    words: &[Word],
+    is_so: fn(&str) -> bool,
+) -> Option<Vec<bool>> {
     let program = base_name(name);
     let rest = &*ungrouped(rest, program);
     let literal = |words: &[Word]| {
@@ -357,24 +377,24 @@ fn named(rest: &[String], name: &str, words: &[Word]) -> Option<Vec<bool>> {
             word.text().is_some_and(|word| allows_argument(pattern, &word) || is_same(&word))
         };
         let begins = words.len() >= rest.len() && rest.iter().zip(words).enumerate().all(matches);
-        let named = |at: usize| rest.get(at).is_some_and(|pattern| pattern != "*");
-        begins.then(|| (0..words.len()).map(named).collect::<Vec<_>>())
+        let is_given = |at: usize| rest.get(at).is_some_and(|pattern| is_so(pattern));
+        begins.then(|| (0..words.len()).map(is_given).collect::<Vec<_>>())
     };
     // `npm run *` also matches `npm run` alone.
     let open = || {
         let (last, others) = rest.split_last()?;
         let is_alone = last == "*" && words.len() == others.len();
-        if is_alone { named(others, name, words) } else { None }
+        if is_alone { given_by(others, name, words, is_so) } else { None }
     };
     let after_options = || {
         let after = subcommands::after_global_options(program, words)?;
         let grouped = || {
             let first = subcommands::without_group(program, &after[..after.len().min(2)])?;
-            let named = literal(&[&first, &after[2..]].concat())?;
-            Some([&[true], &*named].concat())
+            let given = literal(&[&first, &after[2..]].concat())?;
+            Some([&[true], &*given].concat())
         };
-        let named = literal(after).or_else(grouped)?;
-        Some([vec![false; words.len() - after.len()], named].concat())
+        let given = literal(after).or_else(grouped)?;
+        Some([vec![false; words.len() - after.len()], given].concat())
     };
     literal(words).or_else(open).or_else(after_options)
 }

@@ -205,6 +205,16 @@ fn files_are_written_by_options_and_operands() {
         "openssl x509 -req -in r -CA /srv/ca.pem -CAcreateserial -out c",
         "openssl rehash /srv",
         "openssl ca -in r -out c",
+        "git --work-tree=/srv checkout -f -- x",
+        "git --work-tree /srv reset --hard",
+        "git -C /srv init",
+        "git init --separate-git-dir=/srv/x .",
+        "git clone --separate-git-dir /srv/x . c",
+        "git clone -b main --depth 1 https://h/x /srv/x",
+        "git mailinfo /srv/x p",
+        "git read-tree --index-output=/srv/x HEAD",
+        "git apply --unsafe-paths p",
+        "git config -f/srv/x user.name x",
         "curl -T f file:///srv/x",
         "curl -sT f FILE://localhost/srv/x",
         "curl --upload-file f --url file:/srv/x",
@@ -221,7 +231,7 @@ fn files_are_written_by_options_and_operands() {
         "sqlite3 x.db \"attach '/srv/x' as y\"",
         "sqlite3 x.db \"vacuum into '/srv/x'\"",
     ]);
-    let rules = Rule::list("tar,zip,unzip,openssl,curl").unwrap();
+    let rules = Rule::list("tar,zip,unzip,openssl,curl,git").unwrap();
     all_allowed(
         &Policy { allow: rules, write_dirs: vec!["/srv/proj".to_owned()], ..Policy::default() },
         &[
@@ -232,6 +242,11 @@ fn files_are_written_by_options_and_operands() {
             "openssl cms -sign -in m -signer /srv/x",
             "openssl x509 -req -in r -CA ca.pem -CAcreateserial -out c",
             "openssl x509 -req -in r -CA /srv/ca.pem -CAserial s -CAcreateserial -out c",
+            "git clone --depth 1 -b main https://h/x sub",
+            "git clone https://h/x",
+            "git init -q -b main",
+            "git -C sub apply p.patch",
+            "git config -f .gitmodules user.name x",
             "curl -T f file:///srv/proj/x",
             "curl -fsSLO http://h/a.tar.gz",
             "curl -XPOST --output-dir /srv/proj/x -O http://h/a",

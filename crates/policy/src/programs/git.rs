@@ -69,6 +69,14 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
                 Some(folder) => actions.push(Action::Enter(folder.clone())),
                 None => actions.push(Action::EnterUnknown),
             },
+            "--work-tree" => match text.split_once('=') {
+                Some((_, tree)) => {
+                    actions.push(Action::Write(Word::known(tree, word.span.clone())));
+                }
+                None => words.get(at + 1).into_iter().for_each(|tree| {
+                    actions.push(Action::Write(tree.clone()));
+                }),
+            },
             "--config-env" | "--exec-path" if text.contains('=') || text == "--config-env" => {
                 return actions.opaque(word.span.clone(), "a setting that can run a program");
             }
@@ -122,7 +130,7 @@ fn subcommand(actions: &mut Actions<'_>, call: &Call<'_>, sub: &str, words: &[Wo
         }
         _ => {}
     }
-    options(actions, sub, words);
+    options(actions, sub, words, call.span());
 }
 
 /// `git submodule foreach` and `git bisect run`: a command after harmless options.
@@ -152,8 +160,22 @@ fn letters(sub: &str) -> (&'static str, &'static str, &'static str) {
     }
 }
 
+/// The long options of a sub-command that take a value, whether that matters or not, so that no value is taken for a
+/// folder.
+fn long_valued(sub: &str) -> Names {
+    match sub {
+        "clone" => Names(
+            "branch bundle-uri config depth filter jobs origin ref-format reference reference-if-able revision \
+             separate-git-dir server-option shallow-exclude shallow-since template upload-pack",
+        ),
+        "init" => Names("initial-branch object-format ref-format separate-git-dir template"),
+        "read-tree" => Names("exclude-per-directory index-output prefix"),
+        _ => RUN,
+    }
+}
+
 /// Lists what the options of a sub-command do.
-fn options(actions: &mut Actions<'_>, sub: &str, words: &[Word]) {
+fn options(actions: &mut Actions<'_>, sub: &str, words: &[Word], span: Span) {
     let dangerous =
         Names("clone fetch pull push ls-remote rebase grep difftool archive init").has(sub);
     let writes_aside = Names("archive format-patch mailsplit diagnose").has(sub);
@@ -162,7 +184,7 @@ fn options(actions: &mut Actions<'_>, sub: &str, words: &[Word]) {
     let syntax = OptionSyntax {
         valued,
         attached,
-        long_valued: RUN,
+        long_valued: long_valued(sub),
         exact: Names("exec-path upload"),
         ..OptionSyntax::default()
     };
@@ -184,11 +206,16 @@ fn options(actions: &mut Actions<'_>, sub: &str, words: &[Word]) {
                     setting(actions, value.as_ref());
                 } else if long("template") && sub != "commit" {
                     return actions.opaque(span, "a setting that can run a program");
+                } else if sub == "apply" && name.len() > 1 && "unsafe-paths".starts_with(&*name) {
+                    actions
+                        .push(Action::UnclearWrite { span, what: "paths outside of the folder" });
                 } else if value.as_ref().is_some_and(|value| value.prefix().contains("::")) {
                     return actions.opaque(span, "a transport that runs a command");
                 } else if (long("output")
                     || long("output-directory")
                     || long("export-marks")
+                    || (long("separate-git-dir") && Names("clone init").has(sub))
+                    || (long("index-output") && sub == "read-tree")
                     || (long("prefix") && sub == "checkout-index")
                     || (writes_aside && name == "o"))
                     && let Some(file) = value
@@ -206,16 +233,20 @@ fn options(actions: &mut Actions<'_>, sub: &str, words: &[Word]) {
             Argument::Operand(word) | Argument::Unknown(word) => operands.push(word),
         }
     }
-    // The folder of a new repository.
-    let folder = match sub {
-        "clone" => operands.get(1),
-        "init" => operands.first(),
-        "worktree" if operands.first().and_then(Word::text).as_deref() == Some("add") => {
-            operands.get(1)
-        }
-        _ => None,
+    let adds = operands.first().and_then(Word::text).as_deref() == Some("add");
+    let (made, is_new) = match sub {
+        // The folder of a new repository.
+        "clone" => (operands.get(1..), true),
+        "init" => (operands.get(..1), true),
+        "worktree" if adds => (operands.get(1..2), false),
+        "mailinfo" => (operands.get(..2), false),
+        _ => (None, false),
     };
-    folder.into_iter().for_each(|folder| actions.push(Action::Write(folder.clone())));
+    let made = made.unwrap_or_default();
+    made.iter().for_each(|file| actions.push(Action::Write(file.clone())));
+    if is_new && made.is_empty() {
+        actions.push(Action::Write(Word::known(".", span)));
+    }
 }
 
 fn run(actions: &mut Actions<'_>, value: Option<&Word>, span: &Span) {
@@ -271,6 +302,9 @@ fn config(actions: &mut Actions<'_>, words: &[Word]) {
             Some(option) if option.starts_with("--file=") => {
                 let path = option.strip_prefix("--file=").unwrap_or_default();
                 file = Some(Word::known(path, word.span.clone()));
+            }
+            Some(option) if option.starts_with("-f") => {
+                file = Some(Word::known(&option[2..], word.span.clone()));
             }
             Some("--type" | "--blob" | "--default" | "--comment" | "--value" | "--url") => at += 1,
             // Settings in a harmless section would become others.
