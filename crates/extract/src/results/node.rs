@@ -1,4 +1,8 @@
 //! Node's own test runner, as its `spec` reporter prints it. Its other reporters print TAP and JUnit.
+//!
+//! A parent that fails only because something in it does has a mark and is not told; Node counts it as a failed test,
+//! unless it is a suite. A suite that fails for its own reason is told and not counted. So what is told is compared
+//! with the marks, and the marks with the counts.
 
 use std::collections::HashMap;
 
@@ -8,15 +12,27 @@ use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, number};
 const COUNTERS: [&str; 8] =
     ["tests", "suites", "pass", "fail", "cancelled", "skipped", "todo", "duration_ms"];
 
+const FAILED: &str = "✖ ";
+const MARKS: [&str; 4] = ["✔ ", FAILED, "﹣ ", "⚠ "];
+
 /// What is said of a file that failed.
 const NOTHING_SAID: &str = "'test failed'";
 
 /// Of so many files it is known why they failed.
 const MOST_THROWN: usize = 100;
 
+/// What may be marked in front of what is open.
+const DEEPEST: usize = 100;
+
 #[derive(Default)]
 pub(super) struct Node {
     marks: u64,
+    /// How many marks say that something failed.
+    failed: u64,
+    /// Titles of what is open, and how far they are indented.
+    open: Vec<(usize, String)>,
+    /// Marks of failed parents that were not told.
+    parents: HashMap<String, u64>,
     counters: Vec<u64>,
     closed: Option<Vec<u64>>,
     closings: u64,
@@ -54,11 +70,14 @@ impl Runner for Node {
             self.failing = true;
         } else if self.failing {
             self.detail(line);
-        } else if is_mark(line) {
-            self.marks += 1;
-            self.ends(line);
         } else {
-            self.printed(line);
+            if is_mark(line) {
+                self.marks += 1;
+                self.ends(line);
+            } else {
+                self.printed(line);
+            }
+            self.nested(line);
         }
     }
 
@@ -75,8 +94,19 @@ impl Runner for Node {
         }
         let mut doubts = Doubts::default();
         let mut found = Found::new("node", Closing::Whole);
-        if let Some([tests, _, pass, fail, cancelled, skipped, todo, _]) = self.closed.as_deref() {
+        if let Some([tests, suites, pass, fail, cancelled, skipped, todo, _]) =
+            self.closed.as_deref()
+        {
             (found.passed, found.failed, found.skipped) = (*pass, fail + cancelled, skipped + todo);
+            // All that failed and was not a suite.
+            let fits = (self.failed.saturating_sub(*suites)..=self.failed).contains(&found.failed);
+            let silent: u64 = self.parents.values().sum();
+            let told = self.failures.count;
+            if fits && told + silent == self.failed && (told > 0 || silent == 0) {
+                found.failed = told;
+            } else if self.failed > 0 {
+                doubts.add("not every failure is told".to_owned());
+            }
             if pass + fail + cancelled + skipped + todo != *tests {
                 doubts.add("the counts do not agree".to_owned());
             }
@@ -113,11 +143,36 @@ impl Node {
     fn ends(&mut self, line: &str) {
         let error = std::mem::take(&mut self.error);
         self.in_error = false;
-        if let Some(name) = line.strip_prefix("✖ ")
+        if let Some(name) = line.strip_prefix(FAILED)
             && !error.is_empty()
             && self.thrown.len() < MOST_THROWN
         {
             self.thrown.insert(without_time(name).to_owned(), error);
+        }
+    }
+
+    /// Counts what failed, and which of it are parents: `▶ things`, then its tests, then its own mark.
+    fn nested(&mut self, line: &str) {
+        let text = line.trim_start_matches(' ');
+        let depth = line.len() - text.len();
+        if let Some(title) = text.strip_prefix("▶ ") {
+            self.open.retain(|(at, _)| *at < depth);
+            if self.open.len() < DEEPEST {
+                self.open.push((depth, title.to_owned()));
+            }
+            return;
+        }
+        let Some(name) = MARKS.iter().find_map(|mark| text.strip_prefix(mark)) else { return };
+        self.open.retain(|(at, _)| *at <= depth);
+        let title = without_time(name);
+        let is_parent =
+            self.open.pop_if(|(at, open)| *at == depth && open.as_str() == title).is_some();
+        if !text.starts_with(FAILED) || is_excused(name) {
+            return;
+        }
+        self.failed += 1;
+        if is_parent && self.parents.len() < Failures::MOST {
+            *self.parents.entry(name.to_owned()).or_default() += 1;
         }
     }
 
@@ -126,11 +181,14 @@ impl Node {
         if let Some(place) = line.strip_prefix("test at ") {
             self.end_block();
             self.place = super::location(place);
-        } else if let Some(name) = line.strip_prefix("✖ ") {
+        } else if let Some(name) = line.strip_prefix(FAILED) {
             self.end_block();
             let place = self.place.take();
             if is_excused(name) {
                 return;
+            }
+            if let Some(count) = self.parents.get_mut(name) {
+                *count = count.saturating_sub(1);
             }
             let name = without_time(name);
             self.block = Some(Block { name: name.to_owned(), place, message: Message::default() });
@@ -158,7 +216,7 @@ fn without_time(name: &str) -> &str {
 
 /// Whether the mark is of a test with `todo`, which may fail: `umlauts (0.29ms) # TODO`, or the reason for it.
 fn is_excused(name: &str) -> bool {
-    name.contains("ms) # ")
+    name.contains("ms) # ") || name.ends_with(" # TODO")
 }
 
 fn is_frame(line: &str) -> bool {
@@ -179,7 +237,7 @@ fn counter(line: &str, name: &str) -> Option<u64> {
 /// `✔ works (7.177579ms)`: other runners that print such marks have no fractions of milliseconds.
 fn is_mark(line: &str) -> bool {
     let trimmed = line.trim_start();
-    let marked = ["✔ ", "✖ ", "﹣ "].iter().any(|mark| trimmed.starts_with(mark));
+    let marked = MARKS.iter().any(|mark| trimmed.starts_with(mark));
     marked
         && trimmed
             .rsplit_once(" (")

@@ -1,5 +1,5 @@
 //! The Test Anything Protocol, with what Node and Perl add to it. Only top-level points count, unless Node's own
-//! counters follow; a failed point inside a subtest is told in place of the subtest.
+//! counters follow; a failed point inside a subtest is told in place of the subtest, unless Node names another reason.
 
 use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, Said, number};
 
@@ -17,6 +17,8 @@ pub(super) struct Tap {
     /// How deep the last failed point was, until the point of its subtest fails for it.
     inner: usize,
     yaml: bool,
+    /// Whether the properties that follow are those of the last failed point.
+    owned: bool,
     failures: Failures,
     /// Perl's words on standard error, by test.
     said: Vec<(String, Message)>,
@@ -27,6 +29,36 @@ pub(super) struct Tap {
 struct Point {
     name: String,
     message: Message,
+    /// A point inside of it failed.
+    parent: bool,
+    /// What Node says of it before it tells the error.
+    suite: bool,
+    reason: Option<Reason>,
+}
+
+#[derive(PartialEq, Eq)]
+enum Reason {
+    /// Something in it failed.
+    Subtests,
+    Own,
+}
+
+impl Point {
+    fn property(&mut self, text: &str) {
+        if !self.message.contains("error: ") {
+            self.suite |= text == "type: 'suite'";
+            if let Some(reason) = text.strip_prefix("failureType: ") {
+                let subtests = reason == "'subtestsFailed'";
+                self.reason = Some(if subtests { Reason::Subtests } else { Reason::Own });
+            }
+        }
+        self.message.push(text);
+    }
+
+    /// Whether those inside of it say all there is to say.
+    fn is_told(&self) -> bool {
+        self.parent && self.reason != Some(Reason::Own)
+    }
 }
 
 impl Runner for Tap {
@@ -36,8 +68,8 @@ impl Runner for Tap {
         if self.yaml {
             if text == "..." {
                 self.yaml = false;
-            } else if let Some(point) = self.failed.last_mut() {
-                point.message.push(text);
+            } else if let Some(point) = self.failed.last_mut().filter(|_| self.owned) {
+                point.property(text);
             }
         } else if text == "---" && line != text {
             self.yaml = true;
@@ -104,16 +136,16 @@ impl Tap {
             self.points += 1;
             self.counts[if excused { 2 } else { usize::from(!ok) }] += 1;
         }
-        let told = self.inner > depth;
+        let parent = self.inner > depth;
         self.inner = if ok || excused { self.inner.min(depth) } else { depth };
-        if ok || excused || told {
+        self.owned = !ok && !excused && self.failed.len() < Failures::MOST;
+        if !self.owned {
             return;
         }
         let path: Vec<&str> =
             self.subtests.iter().map(|(_, title)| title.as_str()).chain([name]).collect();
-        if self.failed.len() < Failures::MOST {
-            self.failed.push(Point { name: path.join(" > "), message: Message::default() });
-        }
+        let (name, message) = (path.join(" > "), Message::default());
+        self.failed.push(Point { name, message, parent, suite: false, reason: None });
     }
 
     fn comment(&mut self, depth: usize, comment: &str) {
@@ -155,19 +187,27 @@ impl Tap {
             Some(_) => {}
         }
         self.seen |= self.plan.is_some() && self.points > 0;
+        let told = self.failed.iter().filter(|point| !point.is_told()).count() as u64;
         let counter =
             |name: &str| self.counters.iter().find(|(known, _)| known == name).map(|known| known.1);
         if let (Some(pass), Some(fail)) = (counter("pass"), counter("fail")) {
             let skipped = counter("skipped").unwrap_or(0) + counter("todo").unwrap_or(0);
-            self.counts = [pass, fail + counter("cancelled").unwrap_or(0), skipped];
+            let failed = fail + counter("cancelled").unwrap_or(0);
+            self.counts = [pass, failed, skipped];
+            // Node counts parents that are tests, and no suites.
+            if self.failed.iter().filter(|point| !point.suite).count() as u64 == failed {
+                self.counts[1] = told;
+            } else {
+                self.doubts.add("not every failure is told".to_owned());
+            }
         } else {
             // Those inside of a subtest are told, and of the subtest only one counts.
-            self.counts[1] = self.counts[1].max(self.failed.len() as u64);
+            self.counts[1] = self.counts[1].max(told);
         }
         for (total, count) in self.total.iter_mut().zip(self.counts) {
             *total += count;
         }
-        for point in self.failed.drain(..) {
+        for point in self.failed.drain(..).filter(|point| !point.is_told()) {
             let place = super::location(&point.message);
             self.failures.push(Failure::new(&point.name, error(&point.message)).at(place));
         }
