@@ -30,6 +30,7 @@ mod judge;
 mod knowledge;
 mod limit;
 mod lock;
+mod locked;
 mod names;
 mod opened;
 mod paths;
@@ -48,11 +49,12 @@ pub use additions::{AddedPlaces, Reach};
 pub use denial::{Denial, Suspect, Why};
 pub use identity::{is_same_program, names as program_names, without_g};
 pub use limit::{Limit, Place};
-pub use lock::{
+pub use locked::{
     KnownNeeds, Lock, LockedArguments, LockedCall, LockedLimit, LockedProgram, LockedWord, MayRun,
+    Runs,
 };
 pub use pattern::{glob, glob_path};
-pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
+pub use policy::{Policy, Scene, Threats, Unresolved};
 pub use programs::{is_interpreter, is_shell};
 pub use rule::{ExactCall, Rule, RuleError};
 pub use script::{Shell, Span};

@@ -10,108 +10,21 @@
 //! arguments that it really gets, so it holds all deny rules, also those with arguments such as `git push`.
 
 mod git;
-mod known;
 mod needs;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::identity::program;
+use crate::locked::{
+    Lock, LockedArguments, LockedCall, LockedProgram, MayRun, NamedProgram, ProgramFiles,
+};
 use crate::paths::base_name;
 use crate::pattern::glob_path;
 use crate::policy::Policy;
 use crate::programs;
 use crate::rule::{Rule, glob};
-pub use known::KnownNeeds;
 pub use needs::runs_anything;
-
-/// What the programs of a command may execute. What a rule denies is never executed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Lock {
-    /// `None` means everything that is not denied.
-    pub allowed: Option<Arc<[LockedProgram]>>,
-    /// The deny rules.
-    pub denied: Vec<String>,
-    /// The allow rules for variables, such as `NAME=*`.
-    pub variables: Vec<String>,
-}
-
-/// A program that may be executed, by its name or path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LockedProgram {
-    /// As the command names it. For others a pattern, in which `*` stands for any number of characters.
-    pub name: String,
-    /// The files that it may be, if the command names it by a relative path.
-    pub files: Vec<String>,
-    /// Whether the command names it. Others may be executed only by programs that need them.
-    pub named: bool,
-    /// The calls that rules allow. `None` means any.
-    pub arguments: Option<Vec<LockedCall>>,
-    pub may_run: MayRun,
-}
-
-/// A call of a program, as the judge allowed it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LockedCall {
-    pub words: LockedArguments,
-    /// For a program that can run anything.
-    pub limit: Option<LockedLimit>,
-}
-
-/// The rule that allows a call of a program which can run anything. The keeper judges by it what is really executed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LockedLimit {
-    pub rule: String,
-    /// Where rules begin.
-    pub directory: String,
-}
-
-impl From<LockedArguments> for LockedCall {
-    fn from(words: LockedArguments) -> Self {
-        Self { words, limit: None }
-    }
-}
-
-/// Arguments of a program, without its name.
-pub type LockedArguments = Vec<LockedWord>;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LockedWord {
-    Known(String),
-    /// One word that begins like this.
-    Begins(String),
-    /// One word or more that begin like this, and lead to no folder above.
-    AllBegin(String),
-    /// One word that only the run will know.
-    Any,
-    /// Any number of them.
-    Many,
-    /// One word that only the run will know, but that is not an option.
-    Operand,
-    /// Any number of them.
-    Operands,
-}
-
-/// What a program may execute, besides the programs that the command names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MayRun {
-    Only(Arc<[String]>),
-    /// Everything that is not denied.
-    Anything,
-    /// A shell, whose commands are judged: what the program may execute that starts it.
-    AsBefore,
-}
-
-impl MayRun {
-    /// It may no longer execute a program by its bare name.
-    fn forget(&mut self, name: &str) {
-        if let Self::Only(needed) = self
-            && needed.iter().any(|it| is_bare(it, name))
-        {
-            *needed = needed.iter().filter(|it| !is_bare(it, name)).cloned().collect();
-        }
-    }
-}
 
 impl Policy {
     /// The lock for a command that names these programs. `None` if nothing can be held.
@@ -140,7 +53,7 @@ impl Policy {
     fn with_needs(&self, named: &[NamedProgram]) -> Vec<LockedProgram> {
         let mut all: Vec<LockedProgram> = Vec::new();
         for NamedProgram { name, at, arguments } in named.iter().cloned() {
-            let usual = match self.known.usual(base_name(&name)) {
+            let usual = match self.known.usual(base_name(&name), usual) {
                 MayRun::AsBefore => MayRun::AsBefore,
                 usual if at.is_spelled_out => usual,
                 _ => MayRun::Only([].into()),
@@ -192,13 +105,13 @@ impl Policy {
         for limited in named.iter().filter(|it| it.arguments.is_some()) {
             let own = program(base_name(&limited.name));
             let others = all.iter_mut().filter(|it| !it.named && own != "git");
-            others.for_each(|it| it.may_run.forget(own));
+            others.for_each(|it| forget(&mut it.may_run, own));
         }
         all
     }
 
     fn may_run(&self, name: &str) -> MayRun {
-        self.extended(self.known.usual(base_name(name)), |pattern| is_about(pattern, name))
+        self.extended(self.known.usual(base_name(name), usual), |pattern| is_about(pattern, name))
     }
 
     /// What a git may execute that rules allow only for these calls. Adds the parts of git that it needs.
@@ -268,6 +181,15 @@ fn without_itself(name: &str, needed: &[String], all: &mut Vec<LockedProgram>) -
     rest.into()
 }
 
+/// A program may no longer execute another by its bare name.
+fn forget(may_run: &mut MayRun, name: &str) {
+    if let MayRun::Only(needed) = may_run
+        && needed.iter().any(|it| is_bare(it, name))
+    {
+        *needed = needed.iter().filter(|it| !is_bare(it, name)).cloned().collect();
+    }
+}
+
 /// Whether a program is needed by its bare name, whatever its version.
 fn is_bare(needed: &str, name: &str) -> bool {
     !needed.contains('/') && program(needed) == name
@@ -292,32 +214,6 @@ pub struct Named {
     programs: Vec<NamedProgram>,
     /// Whether there are others, which only the run will know.
     unknown: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct NamedProgram {
-    name: String,
-    at: ProgramFiles,
-    /// The calls that rules allow. `None` means any.
-    arguments: Option<Vec<LockedCall>>,
-}
-
-/// Where a program is that is named by a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProgramFiles {
-    /// What its name means if that is a relative path.
-    pub files: Vec<String>,
-    /// The paths of tables in the settings that are about it.
-    pub told: Vec<String>,
-    /// Whether a rule has its name, so that it is what it is called.
-    pub is_spelled_out: bool,
-}
-
-impl ProgramFiles {
-    /// Of a program that is found by its name.
-    pub fn anywhere() -> Self {
-        Self { files: Vec::new(), told: Vec::new(), is_spelled_out: true }
-    }
 }
 
 impl Named {

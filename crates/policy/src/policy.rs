@@ -1,6 +1,6 @@
 //! What a command is judged by: the policy, and the scene it would run in.
 
-use crate::lock::KnownNeeds;
+use crate::locked::{KnownNeeds, Runs};
 use crate::rule::Rule;
 
 /// What may run. Deny wins over allow; an empty allow list allows everything.
@@ -16,14 +16,6 @@ pub struct Policy {
     pub runs: Vec<Runs>,
     /// What it has worked out before.
     pub known: KnownNeeds,
-}
-
-/// What a program may execute because the settings say so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Runs {
-    /// A name, in which `*` stands for any number of characters.
-    pub program: String,
-    pub may_run: Vec<String>,
 }
 
 /// What to do with a command that only the run will know.

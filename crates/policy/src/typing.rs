@@ -15,7 +15,7 @@ mod table;
 
 use crate::denial::{Denial, Why};
 use crate::identity;
-use crate::lock::Lock;
+use crate::locked::Lock;
 use crate::names::Names;
 use crate::paths::base_name;
 use crate::policy::{Policy, Scene};

@@ -33,7 +33,7 @@ pub struct Seen {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct State {
     id: FileId,
-    /// When its content or rights, or a name in it, were last changed. `None` if that may still happen in the same moment.
+    /// When its content or rights, or a name in it, were last changed. `None` if that may happen in the same moment.
     changed: Option<Changed>,
 }
 

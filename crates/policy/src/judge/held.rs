@@ -5,7 +5,7 @@ use super::Judge;
 use crate::call::Call;
 use crate::identity;
 use crate::limit::has_reach;
-use crate::lock::{LockedArguments, LockedCall, LockedLimit, LockedWord};
+use crate::locked::{LockedArguments, LockedCall, LockedLimit, LockedWord};
 use crate::names::Names;
 use crate::paths::{ProgramPaths, base_name};
 use crate::programs;

@@ -3,7 +3,7 @@
 //! Git runs its own commands, and also what settings name: pagers, editors, helpers. With `core.pager = git push`, a
 //! rule that allows `git log` would allow `git push` as well if git might run all of itself.
 
-use super::{LockedArguments, LockedCall, LockedWord};
+use crate::locked::{LockedArguments, LockedCall, LockedWord};
 use crate::names::Names;
 use crate::script::Word;
 use crate::subcommands::{after_global_options, is_git_alias};

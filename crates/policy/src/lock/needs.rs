@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{LockedArguments, LockedWord};
 use crate::identity::program;
+use crate::locked::{LockedArguments, LockedWord};
 use crate::names::Names;
 
 /// Programs that run what a project, a package or a user's own program says: interpreters, build tools, package

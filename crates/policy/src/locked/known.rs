@@ -6,8 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{LockedProgram, MayRun, NamedProgram, usual};
-use crate::policy::Runs;
+use super::{LockedProgram, MayRun, NamedProgram, Runs};
 
 /// How many sets of programs are remembered with what they need.
 const MOST_SETS: usize = 32;
@@ -35,7 +34,7 @@ struct KnownSet {
 
 impl KnownNeeds {
     /// What these programs need, which is worked out only once for the same.
-    pub(super) fn needs(
+    pub fn needs(
         &self,
         runs: &[Runs],
         named: &[NamedProgram],
@@ -53,12 +52,12 @@ impl KnownNeeds {
     }
 
     /// What a program may execute, if the settings say nothing.
-    pub(super) fn usual(&self, name: &str) -> MayRun {
+    pub fn usual(&self, name: &str, work_out: impl FnOnce(&str) -> MayRun) -> MayRun {
         let mut known = self.lock();
         if let Some(usual) = known.programs.get(name) {
             return usual.clone();
         }
-        let usual = usual(name);
+        let usual = work_out(name);
         if known.programs.len() < MOST_PROGRAMS {
             known.programs.insert(name.to_owned(), usual.clone());
         }
