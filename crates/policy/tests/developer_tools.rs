@@ -5,7 +5,7 @@ mod support;
 
 use mcpz_policy::Policy;
 use support::programs::{is_honest, runs_evil, writes_elsewhere};
-use support::{all_allowed, all_denied, deny};
+use support::{all_allowed, all_denied, allow, deny};
 
 #[test]
 fn make_inserts_variables_into_commands() {
@@ -201,5 +201,35 @@ fn git_writes_settings_only_where_files_may_be_written() {
     all_allowed(
         &policy,
         &["git config -f .gitmodules user.name ada", "git config -f /etc/x --get user.name"],
+    );
+}
+
+#[test]
+fn the_formatter_of_cargo_writes_no_other_file() {
+    let policy = allow("cargo fmt");
+    all_allowed(
+        &policy,
+        &["cargo fmt --all -- --check", "cargo fmt -- --edition 2024", "cargo fmt -- src/a.rs"],
+    );
+    all_denied(
+        &policy,
+        &[
+            "cargo fmt -- --print-config default /tmp/x",
+            "cargo fmt -- --config-path /tmp",
+            "cargo fmt -- ../x.rs",
+        ],
+    );
+}
+
+#[test]
+fn names_of_tests_in_python_may_lead_through_packages_and_classes() {
+    let policy = allow("python3 -m unittest");
+    all_allowed(
+        &policy,
+        &["python3 -m unittest tests.unit.test_a", "python3 -m unittest tests.test_a.Case.test_b"],
+    );
+    all_denied(
+        &policy,
+        &["python3 -m unittest tests.code.interact", "python3 -m unittest code.test.interact"],
     );
 }

@@ -5,7 +5,7 @@ use super::operands::{
 };
 use super::reach::{Reach, reach};
 use super::row::{Dashes, Kind, Operands, Row, ends_after, is_number};
-use super::table::{CMAKE_BUILD, SCRIPT, row};
+use super::table::{CMAKE_BUILD, FORMATTER, SCRIPT, row};
 use super::{Arguments, CHECKS, matter_to, refused, refused_by_compiler, refused_by_module};
 use crate::names::Names;
 use crate::opened;
@@ -44,6 +44,8 @@ enum Next<'a> {
     Script,
     /// The rest is for a compiler.
     Compiler,
+    /// The rest is for a program that formats code.
+    Formatter,
     /// A rule names all of the rest.
     Named,
     /// The rest is for a module of Python, which is the next word if it has no name.
@@ -104,6 +106,7 @@ impl<'a, 'b> Check<'a, 'b> {
                 Next::Refuse(word) => return Some(word),
                 Next::HandOver => return self.refused_by_next(at),
                 Next::Compiler => return refused_by_compiler(self.given.after(at)),
+                Next::Formatter => return refused(FORMATTER, self.given.after(at)),
                 Next::Named => return self.given.after(at).first_unnamed(),
                 Next::Script => return Check::new("", &SCRIPT, self.given.after(at)).refused(),
                 Next::Module(name) if name.is_empty() => {
@@ -189,6 +192,7 @@ impl<'a, 'b> Check<'a, 'b> {
             Dashes::OfProgram(subs) | Dashes::OfCompiler(subs) if subs.has(&self.first) => {
                 Next::HandOver
             }
+            Dashes::OfCompiler(_) if self.first == "fmt" => Next::Formatter,
             Dashes::OfCompiler(_) => Next::Compiler,
             Dashes::OfProgram(_) => Next::Named,
             Dashes::Script => Next::Script,

@@ -38,7 +38,13 @@ pub fn is_test_name(text: &str) -> bool {
     };
     let path = text.trim_end_matches('/').trim_end_matches(".py").replace('/', ".");
     let is_pattern = |c: char| c.is_alphanumeric() || "_.*".contains(c);
-    path.chars().all(is_pattern) && !path.contains("..") && path.split('.').all(is_test)
+    let (first, last) = (path.split('.').next(), path.rsplit('.').next());
+    // `tests.unit.test_a`, `test_a.Case.test_b`: no other function has such a name.
+    let is_below_tests =
+        first.is_some_and(is_test) && last.is_some_and(|it| it.starts_with("test_"));
+    path.chars().all(is_pattern)
+        && !path.contains("..")
+        && (is_below_tests || path.split('.').all(is_test))
 }
 
 /// Whether it is one word in a command that it becomes part of.

@@ -152,7 +152,14 @@ const ROWS: &[Row] = &[
         operands: Operands::OfSubcommand,
         groups: Names("nextest"),
         queries: Names("test t bench run r search info tree help"),
-        after_dashes: Dashes::OfCompiler(Names("test t bench run r nextest fmt")),
+        after_dashes: Dashes::OfCompiler(Names("test t bench run r nextest")),
+        ..NOTHING
+    },
+    Row {
+        programs: Names(FORMATTER),
+        flags: Names("--check -l --files-with-diff -q --quiet -v --verbose --backup"),
+        valued: Names("--edition --style-edition --color --emit"),
+        operands: Operands::Program,
         ..NOTHING
     },
     Row {
@@ -423,6 +430,9 @@ const ROWS: &[Row] = &[
         ..NOTHING
     },
 ];
+
+/// What `cargo fmt` gives the arguments behind `--` to.
+pub const FORMATTER: &str = "rustfmt";
 
 /// How cmake is called to build, which has other options.
 pub const CMAKE_BUILD: &str = "cmake--build";
