@@ -49,6 +49,32 @@ fn by_a_link_a_copy_a_shell_or_a_script() {
 }
 
 #[test]
+fn a_script_that_a_shell_or_interpreter_opens_is_the_program_of_the_rule() {
+    let place = Programs::new();
+    place.file("spoken.py", "import sys; print('speaker ran', sys.argv[1:])");
+    let mut server = place.server("deny = [\"speaker push\", \"spoken.py push\"]");
+    let made = "import os, subprocess\nfolder = os.path.dirname(__file__)\n";
+    let links = "for name in 'speaker', 'spoken.py': os.symlink(name, folder + '/other-' + name)\n";
+    place.python(&mut server, &format!("{made}{links}"));
+    for command in [
+        "['sh', folder + '/speaker', 'WORD']",
+        "['bash', '-o', 'errexit', '+x', folder + '/speaker', 'WORD']",
+        "['sh', folder + '/other-speaker', 'WORD']",
+        "['python3', '-B', folder + '/spoken.py', 'WORD']",
+        "['python3', folder + '/other-spoken.py', 'WORD']",
+    ] {
+        let mut reply = |word: &str| {
+            let command = command.replace("WORD", word);
+            place.python(&mut server, &format!("{made}subprocess.run({command})"))
+        };
+        let refused = reply("push");
+        assert!(!has_run(&refused), "{command}: {refused}");
+        assert!(warnings(&refused).contains("denies it"), "{command}: {refused}");
+        assert!(has_run(&reply("pull")), "{command}");
+    }
+}
+
+#[test]
 fn an_option_counts_behind_however_many_arguments() {
     let place = Programs::new();
     let mut server = place.server("deny = [\"speaker -rf\"]");

@@ -1,5 +1,5 @@
 //! What an interpreter opens as a program: `python3 -m pip install x` is `pip install x`, and so is
-//! `python3 /usr/bin/pip install x`.
+//! `python3 /usr/bin/pip install x`. A shell opens a script in the same way.
 //!
 //! The judge reads with it what a command says, and the keeper what a process really executes.
 
@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use crate::identity;
 use crate::names::Names;
+use crate::paths::base_name;
 use crate::script::Word;
 
 /// How an interpreter takes its options.
@@ -92,7 +93,18 @@ const SYNTAX: &[Syntax] = &[
         ),
         long_inline: Names("--process-begin --process-code --process-end --run"),
     },
+    Syntax {
+        programs: SHELLS,
+        valued: "oO",
+        glued: "",
+        inline: "c",
+        file: "",
+        long: Names("--init-file --rcfile"),
+        long_inline: Names(""),
+    },
 ];
+
+const SHELLS: Names = Names("sh bash rbash dash ash ksh mksh zsh");
 
 /// The same for all others.
 const VALUED: Names = Names("-W -X -Q -r -I -E --require --import");
@@ -166,7 +178,9 @@ pub fn opened<'a>(
             }
         }
         None => {
-            if let Some(at) = file(program, words) {
+            let at = file(program, words);
+            if let Some(at) = at.filter(|at| !SHELLS.has(program) || words[*at].literal().is_some())
+            {
                 add_script(&mut found, &words[at], &words[at + 1..], resolve);
             }
         }
@@ -180,6 +194,8 @@ pub fn file(program: &str, words: &[Word]) -> Option<usize> {
     while let Some(word) = words.get(at) {
         let text = text(word);
         match text.strip_prefix('-') {
+            // `bash +x script`
+            None if text.starts_with('+') && SHELLS.has(program) => at += 1,
             _ if text == "--" => return Some(at + 1).filter(|at| *at < words.len()),
             Some(_) => match takes(program, &text) {
                 Takes::Text => return None,
@@ -282,6 +298,11 @@ fn add_script<'a>(
 ) {
     let resolved = resolve(first);
     let is_elsewhere = || identity::is_named_by_folder(&text(first));
+    let name = base_name(&text(first)).to_owned();
+    for path in resolved.iter().flatten().filter(|path| base_name(path) != name) {
+        let first = Word::known(path, first.span.clone());
+        found.push(Opened { first, rest, kind: Kind::Named });
+    }
     if first.literal().is_none() || (resolved.is_none() && is_elsewhere()) {
         let first = Word::unknown(!first.is_single(), first.span.clone());
         return found.push(Opened { first, rest, kind: Kind::Unknown });

@@ -120,3 +120,24 @@ fn a_file_that_only_the_run_will_know_is_left_to_the_keeper() {
         assert_eq!(policy.judge(command, "bash", &held).verdict, Verdict::Allow, "{command}");
     }
 }
+
+#[test]
+fn a_script_that_a_shell_opens_is_its_program() {
+    all_denied(
+        &deny("deploy.sh push"),
+        &[
+            "sh deploy.sh push",
+            "bash -e ./deploy.sh push",
+            "bash -o errexit +x tools/deploy.sh push",
+            "sh -- deploy.sh push",
+        ],
+    );
+    all_allowed(&deny("deploy.sh push"), &["sh deploy.sh list", "bash other.sh push", "sh -c ls"]);
+}
+
+#[test]
+fn a_script_is_the_same_with_a_dot_before_it() {
+    all_denied(&deny("python3 deploy.py"), &["python3 deploy.py", "python3 -B ././deploy.py x"]);
+    all_denied(&deny("sh ./x.sh"), &["sh x.sh", "sh ./x.sh"]);
+    all_allowed(&deny("python3 deploy.py"), &["python3 ./deploy.pyc", "python3 ."]);
+}

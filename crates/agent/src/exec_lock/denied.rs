@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use mcpz_policy::{ExactCall, Rule, glob, is_interpreter, without_g};
+use mcpz_policy::{ExactCall, Rule, glob, is_interpreter, is_shell, without_g};
 
 use super::identity::Changed;
 use super::listings::Listings;
@@ -226,7 +226,7 @@ impl Denied {
         self.rules.iter().find(denies).map(|it| it.text.as_str())
     }
 
-    /// The rule that denies what an interpreter would open: `npm test` for `node /usr/bin/npm test`.
+    /// The rule that denies what an interpreter or shell would open: `npm test` for `node /usr/bin/npm test`.
     fn rule_for_opened(
         &self,
         target: &Target,
@@ -235,7 +235,7 @@ impl Denied {
     ) -> Option<&str> {
         let by_name = [target.name(), target.real_name()].into_iter();
         let name =
-            by_name.chain(self.interpreters.name_of(target)).find(|name| is_interpreter(name))?;
+            by_name.chain(self.interpreters.name_of(target)).find(|name| opens_programs(name))?;
         let rest = arguments.iter().skip(1).map(|word| String::from_utf8_lossy(word).into_owned());
         let directory = target.directory();
         let resolve = |path: &str| {
@@ -280,6 +280,10 @@ impl Denied {
             Err(_) => Some(RefusedBecause::Unclear),
         })
     }
+}
+
+fn opens_programs(name: &str) -> bool {
+    is_interpreter(name) || is_shell(name)
 }
 
 /// Whether there is no program at a path, for anybody.

@@ -191,7 +191,8 @@ fn has_subcommands(wanted: &[&String], program: &str, words: &[Word]) -> Match {
     starts[0] = Place::OUTSIDE;
     let mut best = Match::No;
     for (nth, wanted) in wanted.iter().enumerate() {
-        let matches = |name: &str| glob(&wanted.to_lowercase(), name);
+        let wanted = without_dot(wanted).to_lowercase();
+        let matches = |name: &str| glob(&wanted, name);
         let mut next = nowhere();
         for (at, word) in words.iter().enumerate() {
             let place = starts[at];
@@ -215,7 +216,7 @@ fn has_subcommands(wanted: &[&String], program: &str, words: &[Word]) -> Match {
                 continue;
             }
             if !text.starts_with('-') || text == "-" {
-                let names = subcommands::all_names(program, &text, &wanted.to_lowercase());
+                let names = subcommands::all_names(program, without_dot(&text), &wanted);
                 if (place.is_outside() && names.iter().any(|name| matches(name)))
                     || place.names(program, &text).any(matches)
                 {
@@ -261,6 +262,12 @@ fn has_subcommands(wanted: &[&String], program: &str, words: &[Word]) -> Match {
     }
     let found = starts.iter().any(|place| *place != Place::NOWHERE);
     if found { Match::Yes } else { best }
+}
+
+/// A path without the `./` before it, which is the same file.
+fn without_dot(path: &str) -> &str {
+    let rest = path.trim_start_matches("./");
+    if rest.is_empty() { path } else { rest }
 }
 
 /// Options that make a program print something about itself.
