@@ -2,6 +2,7 @@
 
 mod attach;
 mod find;
+mod table;
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -12,9 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use mcpz_audit::visible;
-use mcpz_engine::{
-    Connection, ControlReply, Job, JobFolder, JobListing, JobsFolder, OutputRange, RunAction,
-};
+use mcpz_engine::{Connection, ControlReply, Job, JobFolder, JobsFolder, OutputRange, RunAction};
 use mcpz_output::Stream;
 use tokio::runtime::Builder;
 
@@ -22,6 +21,7 @@ use crate::args::JobsCommand;
 use crate::environment;
 use crate::highlight::{Highlighted, Highlighter};
 use find::{Found, Location, all, find, warn};
+pub use table::time;
 
 /// How long a job may take to stop after its grace has passed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
@@ -32,8 +32,8 @@ pub enum JobsError {
     NoFolder,
     #[error("there is no job `{0}`; `mcpz jobs list` shows all jobs")]
     UnknownJob(String),
-    #[error("`{id}` matches several jobs; choose one by its run: {}", runs.join(", "))]
-    Ambiguous { id: String, runs: Vec<String> },
+    #[error("`{id}` matches several jobs; choose one by its run:\n{}", candidates.join("\n"))]
+    Ambiguous { id: String, candidates: Vec<String> },
     #[error("the job {0} has ended; `mcpz jobs logs {0}` shows what it printed")]
     Ended(String),
     #[error("the job {0} has no input; `mcpz jobs logs -f {0}` follows its output")]
@@ -72,48 +72,12 @@ async fn list(shelf: &JobsFolder, json: bool) -> Result<(), Box<dyn Error>> {
         let listed: Vec<_> = jobs.iter().map(|(_, job)| job).collect();
         writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&listed)?)?;
     } else if !jobs.is_empty() {
-        print_table(&jobs)?;
+        table::print(&jobs)?;
     } else if refused.is_none() && unresponsive.is_empty() {
         writeln!(io::stdout(), "no jobs")?;
     }
     // After the jobs that other servers did list.
     refused.map_or(Ok(()), |refused| Err(refused.into()))
-}
-
-fn print_table(jobs: &[(Location, JobListing)]) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    writeln!(
-        stdout,
-        "{:<13} {:<9} {:<8} {:>8}  {:<10} COMMAND",
-        "JOB", "RUN", "STATE", "TIME", "OWNER"
-    )?;
-    for (location, job) in jobs {
-        let state =
-            if let Location::Unresponsive(_) = location { "silent" } else { job.state.name() };
-        let run = job.run.get(..8).unwrap_or(&job.run);
-        let mark = if job.detached { "*" } else { "" };
-        writeln!(
-            stdout,
-            "{:<13} {:<9} {:<8} {:>8}  {:<10} {}",
-            job.name,
-            format!("{run}{mark}"),
-            state,
-            time(job.duration),
-            visible(&job.owner),
-            visible(&job.command),
-        )?;
-    }
-    Ok(())
-}
-
-/// A time in the two largest units that it has.
-pub fn time(time: Duration) -> String {
-    match time.as_secs() {
-        seconds @ 0..60 => format!("{seconds}s"),
-        seconds @ 60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        seconds @ 3600..86400 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
-        seconds => format!("{}d{:02}h", seconds / 86400, seconds / 3600 % 24),
-    }
 }
 
 /// Prints the output of a job and, with `follow`, what it prints until it ends.

@@ -108,6 +108,37 @@ fn people_see_all_jobs_and_what_they_print_and_can_stop_them() {
     assert_eq!(jobs(&state, &["logs", lasting["job_id"].as_str().unwrap()]).0, "ready\n");
 }
 
+/// What `mcpz jobs list` shows on a terminal of 80 columns.
+fn list_on_terminal(state: &Path) -> String {
+    let line = format!("stty cols 80; '{MCPZ}' jobs list");
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).env("XDG_STATE_HOME", state).stdin(Stdio::null());
+    String::from_utf8(script.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn on_a_terminal_each_job_is_a_line_that_fits_and_elsewhere_all_of_its_command_is_shown() {
+    let mut server = Server::start(&[]);
+    let state = server.state.path().to_owned();
+    let long = format!("sleep 1000 # {}\n# 漢字", "wide ".repeat(30));
+    let wide = format!("sleep 1001 # {}", "漢字".repeat(30));
+    for command in [&long, &wide] {
+        server.call(json!({"command": command, "detach": true}));
+    }
+    let (list, _) = jobs(&state, &["list"]);
+    assert!(list.contains(&long.replace('\n', "\\n")) && list.contains(&wide), "{list}");
+    let shown = list_on_terminal(&state);
+    let lines: Vec<_> = shown.lines().collect();
+    assert_eq!(lines.len(), 3, "{shown}");
+    assert!(lines[1].ends_with("sleep 1000 # wide wide wi…"), "{shown}");
+    assert!(lines[2].ends_with("sleep 1001 # 漢字漢字漢字…"), "{shown}");
+    let (listed, _) = jobs(&state, &["list", "--json"]);
+    for job in serde_json::from_str::<Value>(&listed).unwrap().as_array().unwrap() {
+        let run = job["run"].as_str().unwrap();
+        assert!(jobs(&state, &["stop", &format!("{}*", &run[..8])]).1, "as the list shows it");
+    }
+}
+
 #[test]
 fn logs_are_followed_until_the_job_ends() {
     let mut server = Server::start(&[]);

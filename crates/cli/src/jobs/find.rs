@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpz_audit::visible;
 use mcpz_engine::{
     AccessDenied, Connection, End, JobEnd, JobFolder, JobListing, JobOutcome, JobState, JobsFolder,
     PeerRefusal,
@@ -14,12 +15,22 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::JobsError;
+use crate::terminal;
 
 /// How long an answer may take. A stopped process never answers.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How many to ask at once: each takes a descriptor.
 const AT_ONCE: usize = 256;
+
+/// How much of a run's id says which is meant.
+const SHORTEST_PREFIX: usize = 4;
+
+/// How much of a run's id is shown, unless others begin alike.
+const SHOWN_PREFIX: usize = 8;
+
+/// How much of a command is shown where people choose between jobs.
+const LONGEST_COMMAND: usize = 60;
 
 /// Where a job can be reached.
 pub enum Location {
@@ -32,6 +43,14 @@ pub enum Location {
 }
 
 impl Location {
+    /// What people are shown as the state of a job that is here.
+    pub fn state(&self, job: &JobListing) -> &'static str {
+        match self {
+            Self::Unresponsive(_) => "silent",
+            Self::Served(_) | Self::Finished(_) => job.state.name(),
+        }
+    }
+
     /// The folder of a job that runs.
     pub fn running(self, job: &JobListing) -> Result<PathBuf, JobsError> {
         match self {
@@ -133,22 +152,51 @@ pub fn warn(unresponsive: &[Option<i32>]) {
 
 /// The one job with this name, or whose run starts with this id.
 pub async fn find(shelf: &JobsFolder, id: &str) -> Result<(Location, JobListing), JobsError> {
-    let named = |job: &JobListing| job.name == id || (id.len() >= 4 && job.run.starts_with(id));
     let Found { jobs, refused, unresponsive } = all(shelf).await?;
     warn(&unresponsive);
-    let mut named: Vec<_> = jobs.into_iter().filter(|(_, job)| named(job)).collect();
-    // A running job is preferred over those of the same name that have ended.
-    if named.iter().filter(|(_, job)| job.state == JobState::Running).count() == 1 {
-        named.retain(|(_, job)| job.state == JobState::Running);
+    match choose(jobs, id) {
+        Err(JobsError::UnknownJob(id)) => Err(refused.unwrap_or(JobsError::UnknownJob(id))),
+        chosen => chosen,
     }
-    match named.len() {
-        0 => Err(refused.unwrap_or_else(|| JobsError::UnknownJob(id.to_owned()))),
-        1 => Ok(named.remove(0)),
-        _ => {
-            let runs = named.into_iter().map(|(_, job)| job.run).collect();
-            Err(JobsError::Ambiguous { id: id.to_owned(), runs })
-        }
+}
+
+fn choose(
+    mut jobs: Vec<(Location, JobListing)>,
+    id: &str,
+) -> Result<(Location, JobListing), JobsError> {
+    // The list marks runs of detached jobs with a star.
+    let run = id.strip_suffix('*').unwrap_or(id);
+    let is_chosen = |job: &JobListing| {
+        job.name == id || (run.len() >= SHORTEST_PREFIX && job.run.starts_with(run))
+    };
+    let chosen = |(_, job): &(Location, JobListing)| is_chosen(job);
+    let is_running =
+        |(_, job): &(Location, JobListing)| job.name == id && job.state == JobState::Running;
+    // Jobs of several servers have the same name. The one that runs is meant, if there is one.
+    let running = jobs.iter().filter(|job| is_running(job)).count() == 1;
+    let several = jobs.iter().filter(|job| chosen(job)).count() > 1;
+    if several && !running {
+        let candidates = jobs.iter().filter(|job| chosen(job));
+        let candidates = candidates.map(|(at, job)| candidate(at, job, &jobs)).collect();
+        return Err(JobsError::Ambiguous { id: id.to_owned(), candidates });
     }
+    let at = jobs.iter().position(|job| if running { is_running(job) } else { chosen(job) });
+    at.map(|at| jobs.swap_remove(at)).ok_or_else(|| JobsError::UnknownJob(id.to_owned()))
+}
+
+/// One of several jobs that may be meant, as a line.
+fn candidate(at: &Location, job: &JobListing, jobs: &[(Location, JobListing)]) -> String {
+    let command = terminal::cut(&visible(&job.command), LONGEST_COMMAND);
+    format!("  {}  {:<8}  {command}", short_run(&job.run, jobs), at.state(job))
+}
+
+/// The beginning of a run's id, long enough that no other job's run begins with it.
+pub fn short_run<'a>(run: &'a str, jobs: &[(Location, JobListing)]) -> &'a str {
+    let others = || jobs.iter().map(|(_, job)| job.run.as_str()).filter(|other| *other != run);
+    (SHOWN_PREFIX..run.len())
+        .filter_map(|length| run.get(..length))
+        .find(|short| !others().any(|other| other.starts_with(short)))
+        .unwrap_or(run)
 }
 
 /// A job by what its folder says, as its recorder does not answer.
@@ -172,5 +220,76 @@ fn from_folder(standing: &JobFolder) -> JobListing {
         terminal: false,
         detached: true,
         writable: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(name: &str, run: &str, state: JobState) -> (Location, JobListing) {
+        let listing = JobListing {
+            run: run.to_owned(),
+            name: name.to_owned(),
+            owner: "stdio".to_owned(),
+            command: format!("echo {run}"),
+            state,
+            pid: None,
+            started_at: std::time::UNIX_EPOCH,
+            duration: Duration::ZERO,
+            terminal: false,
+            detached: false,
+            writable: false,
+        };
+        (Location::Served(PathBuf::new()), listing)
+    }
+
+    fn jobs() -> Vec<(Location, JobListing)> {
+        vec![
+            job("job-1", "aaaabbbb1111", JobState::Exited),
+            job("job-1", "aaaabbbb2222", JobState::Running),
+            job("job-2", "ccccdddd1111", JobState::Exited),
+            job("job-2", "ccccdddd2222", JobState::Exited),
+            job("job-12", "eeeeffff1111", JobState::Running),
+        ]
+    }
+
+    fn chosen(id: &str) -> Result<String, String> {
+        choose(jobs(), id).map(|(_, job)| job.run).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_id_that_is_shown_is_accepted_and_means_one_job() {
+        let jobs = jobs();
+        let shown: Vec<_> = jobs.iter().map(|(_, job)| short_run(&job.run, &jobs)).collect();
+        assert_eq!(shown, ["aaaabbbb1", "aaaabbbb2", "ccccdddd1", "ccccdddd2", "eeeeffff"]);
+        for ((_, job), shown) in jobs.iter().zip(shown) {
+            assert_eq!(chosen(shown), Ok(job.run.clone()));
+            assert_eq!(chosen(&format!("{shown}*")), Ok(job.run.clone()));
+        }
+    }
+
+    #[test]
+    fn of_jobs_of_one_name_the_one_that_runs_is_meant() {
+        assert_eq!(chosen("job-1"), Ok("aaaabbbb2222".to_owned()));
+    }
+
+    #[test]
+    fn an_id_that_several_jobs_have_is_refused_and_the_jobs_are_listed() {
+        let listed = |id: &str, runs: [&str; 2], states: [&str; 2]| {
+            let lines = [0, 1].map(|at| {
+                let run = runs[at];
+                format!("\n  {}  {:<8}  echo {run}", &run[..9], states[at])
+            });
+            format!("`{id}` matches several jobs; choose one by its run:{}", lines.concat())
+        };
+        let old = ["ccccdddd1111", "ccccdddd2222"];
+        assert_eq!(chosen("job-2"), Err(listed("job-2", old, ["exited"; 2])));
+        // Nobody stops a job by a prefix that another one has too.
+        let either = ["aaaabbbb1111", "aaaabbbb2222"];
+        assert_eq!(chosen("aaaa"), Err(listed("aaaa", either, ["exited", "running"])));
+        for unknown in ["aaa", "*", "", "job-", "job-3"] {
+            assert!(chosen(unknown).unwrap_err().starts_with("there is no job "), "{unknown}");
+        }
     }
 }
