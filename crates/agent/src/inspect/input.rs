@@ -3,8 +3,8 @@
 //! The kernel tells which system call each thread is in. A thread that reads the input waits for it. A thread that
 //! waits for any of several descriptors may wait for something else, so it only counts if the program has nothing else
 //! to wait for: no pipes and no sockets or, if the kernel tells what it waits for (`epoll`), no sockets there, no time
-//! to wake up, and no thread that works. Some systems hide system calls (`kernel.yama.ptrace_scope` of 2 or more) and only tell where in the
-//! kernel a thread sleeps. That says less, so fewer prompts are noticed there.
+//! to wake up, and no thread that works. Some systems hide system calls (`kernel.yama.ptrace_scope` of 2 or more) and
+//! only tell where in the kernel a thread sleeps. That says less, so fewer prompts are noticed there.
 
 mod epoll;
 

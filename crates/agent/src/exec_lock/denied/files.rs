@@ -75,7 +75,7 @@ impl Files {
         }
     }
 
-    /// Adds what is at these paths. Whether a missing name appears, its folder tells; what a link leads to, it does not.
+    /// Adds what is at these paths. The folder of a missing name tells if it appears, but not what a link leads to.
     pub fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
         for path in paths.into_iter().filter(|path| fs::symlink_metadata(path).is_ok()) {
             let called = base_name(&path).to_owned();
