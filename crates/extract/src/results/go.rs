@@ -4,11 +4,14 @@
 //! tests are named, so that a package that passed counts as one, and nothing is known of those that passed in one that
 //! failed.
 
+mod words;
+
 use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 
-use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner, Said};
+use super::{Closing, Doubts, Failure, Failures, Found, Message, Runner};
+use words::Words;
 
 /// Of one package; of more than these, some may be told without their words.
 const MOST_TESTS: usize = 5_000;
@@ -39,14 +42,14 @@ pub(super) struct Go {
 #[derive(Default)]
 struct Package {
     current: Option<String>,
-    said: HashMap<String, Message>,
+    said: HashMap<String, Words>,
     running: HashSet<String>,
     failed: Vec<String>,
     counts: [u64; 2],
     /// Whether every test is named.
     names_all: bool,
     /// Lines of no test.
-    rest: Message,
+    rest: Words,
     began: bool,
 }
 
@@ -161,7 +164,7 @@ impl Go {
     fn end(&mut self, name: &str, package: Package, verdict: &str, rest: &str) {
         self.ended += 1;
         let no_tests =
-            verdict == "?" || rest.contains("[no test") || package.rest.contains("[no test");
+            verdict == "?" || rest.contains("[no test") || package.rest.all.contains("[no test");
         if verdict != "FAIL" && !package.failed.is_empty() {
             self.doubts.add("a package passed although a test of it failed".to_owned());
         }
@@ -177,14 +180,18 @@ impl Go {
             self.total[1] += 1;
             self.doubts.add("a package failed before all of its tests ran".to_owned());
             let stuck = package.running.iter().filter_map(|test| package.said.get(test));
-            let mut said = package.rest.clone();
-            stuck.for_each(|more| said.append(more));
-            let said = if said.trim().is_empty() {
-                Said::from(rest.split_once(['\t', ' ']).map_or("", |rest| rest.1))
-            } else {
-                Said::from(&said)
+            let said = || [&package.rest].into_iter().chain(stuck.clone());
+            let place = said().find_map(Words::place);
+            let reasons: Vec<_> = said().filter_map(Words::reason).collect();
+            let said = match reasons.is_empty() {
+                true => said().map(Words::message).collect(),
+                false => reasons,
             };
-            self.fail(name, Failure::new(name, said));
+            let mut said = said.join("\n");
+            if said.trim().is_empty() {
+                said = rest.split_once(['\t', ' ']).map_or("", |rest| rest.1).to_owned();
+            }
+            self.fail(name, Failure::new(name, said.as_str()).at(place));
         }
         self.take(name, package);
     }
@@ -201,7 +208,8 @@ impl Go {
             self.total[1] += 1;
             let full = if name.is_empty() { test.clone() } else { format!("{name}.{test}") };
             let said = package.said.get(test).cloned().unwrap_or_default();
-            self.fail(name, Failure::new(&full, &said).at(go_place(&said)));
+            let failure = Failure::new(&full, said.message().as_str()).at(said.place());
+            self.fail(name, failure);
         }
     }
 
@@ -281,10 +289,4 @@ fn package_line(line: &str) -> Option<(&str, &str)> {
     let (verdict, rest) = line.split_once('\t')?;
     (matches!(verdict, "ok  " | "FAIL" | "?   ") && !rest.starts_with([' ', '\t']))
         .then(|| (verdict.trim_end(), rest))
-}
-
-/// Where a panic came from, of the frames in tests, or where `t.Error` was called.
-fn go_place(said: &str) -> Option<(String, u64)> {
-    let test = said.lines().filter(|line| line.contains("_test.go:")).find_map(super::location);
-    test.or_else(|| super::location(said))
 }
