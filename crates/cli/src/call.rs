@@ -3,6 +3,7 @@
 mod arguments;
 mod progress;
 mod reply;
+mod stdin;
 
 use std::error::Error;
 use std::io::{IsTerminal, Write};
@@ -15,7 +16,9 @@ use mcpz_runtime::Later;
 use mcpz_server::ShellServer;
 use progress::Progress;
 use reply::Reply;
-use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, Implementation};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientConfig, Implementation, JsonObject,
+};
 use rmcp::service::RunningService;
 use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::Value;
@@ -83,7 +86,10 @@ async fn call(
     let server = tokio::spawn(async move { mcpz_server::serve(shell, theirs).await });
     let client = Client.serve(ours).await?;
     let _server = server.await??;
-    let arguments = parse_arguments(&client, flags).await?;
+    let schema = schema_of(&client, &flags.tool).await?;
+    let mut arguments = arguments::parse(&flags.arguments, &schema)?;
+    let unused = stdin::is_unused(&schema, &arguments);
+    stdin::read(&schema, &mut arguments).await?;
     let named = |name: &str| arguments.get(name).and_then(Value::as_str);
     let own = ["working_directory", "directory", "cwd"].into_iter().find_map(named);
     let directory = match own {
@@ -98,20 +104,23 @@ async fn call(
         never = progress.run() => match never {},
     };
     print(&result, flags.json, directory)?;
+    if unused && stdin::is_waiting() {
+        writeln!(std::io::stderr(), "mcpz: standard input was not read; `stdin=-` passes it on")?;
+    }
     Ok(Reply(&result).exit_code())
 }
 
-/// The arguments, converted by the schema of the tool.
-async fn parse_arguments(
+/// The schema of a tool's arguments.
+async fn schema_of(
     client: &RunningService<RoleClient, Client>,
-    flags: &CallFlags,
-) -> Result<serde_json::Map<String, Value>, Box<dyn Error>> {
+    name: &str,
+) -> Result<Arc<JsonObject>, Box<dyn Error>> {
     let tools = client.list_all_tools().await?;
-    let Some(tool) = tools.iter().find(|tool| tool.name == flags.tool) else {
+    let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
         let tools = tools.into_iter().map(|tool| tool.name.into_owned()).collect();
-        return Err(UnknownTool { name: flags.tool.clone(), tools }.into());
+        return Err(UnknownTool { name: name.to_owned(), tools }.into());
     };
-    Ok(arguments::parse(&flags.arguments, &tool.input_schema)?)
+    Ok(tool.input_schema.clone())
 }
 
 /// Prints the command's stdout and stderr to ours, or the whole answer as JSON.

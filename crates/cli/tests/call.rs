@@ -4,7 +4,8 @@
 
 mod support;
 
-use std::process::{Command, Output};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -95,6 +96,75 @@ fn a_timeout_ends_with_124_and_a_signal_with_128_and_its_number() {
     assert_eq!(call(&["execute_command", "command=kill -TERM $$"]).2, 143);
 }
 
+/// A call whose standard input is a pipe, with what is written to it, and a pipe that may stay open.
+fn call_with(written: &[u8], stays_open: bool, arguments: &[&str]) -> (String, String) {
+    let mut child = Command::new(support::MCPZ)
+        .args(["call", "execute_command"])
+        .args(arguments)
+        .env("XDG_STATE_HOME", support::state().path())
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(written).unwrap();
+    let _open = stays_open.then_some(stdin);
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn standard_input_is_passed_on_if_asked_for() {
+    assert_eq!(call_with(b"hi\n", false, &["command=cat", "stdin=-"]).0, "hi\n");
+    assert_eq!(call_with(b"", false, &["command=cat; echo end", "stdin=-"]).0, "end\n");
+    let large = "x".repeat(3 << 20);
+    assert_eq!(call_with(large.as_bytes(), false, &["command=wc -c", "stdin=-"]).0, "3145728\n");
+    let endless = "yes | mcpz call execute_command command='wc -c' stdin=-";
+    let mut sh = Command::new("sh");
+    sh.args(["-c", &endless.replace("mcpz", support::MCPZ)]);
+    let said = "mcpz: standard input is larger than a call may be; pass a file's path to the command instead\n";
+    let output = sh.env("XDG_STATE_HOME", support::state().path()).output().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), said);
+    let (stdout, stderr) = call_with(b"\xff", false, &["command=cat", "stdin=-"]);
+    let said = "mcpz: standard input is not UTF-8; pass a file's path to the command instead\n";
+    assert_eq!((stdout.as_str(), stderr.as_str()), ("", said));
+}
+
+#[test]
+fn a_call_never_waits_for_an_input_that_it_was_not_told_to_read() {
+    assert_eq!(call_with(b"", true, &["command=cat; echo end"]).0, "end\n");
+    let said = "mcpz: standard input was not read; `stdin=-` passes it on\n";
+    let unread = call_with(b"hi\n", true, &["command=cat; echo end"]);
+    assert_eq!(unread, ("end\n".into(), said.into()));
+    assert_eq!(call_with(b"hi\n", true, &["command=cat", "stdin=x"]), ("x\n".into(), "".into()));
+    let loop_of_calls = format!(
+        "printf '1\\n2\\n' | while read n; do '{}' call execute_command command='cat; echo '$n; done",
+        support::MCPZ
+    );
+    let mut sh = Command::new("sh");
+    sh.args(["-c", &loop_of_calls]).env("XDG_STATE_HOME", support::state().path());
+    assert_eq!(sh.output().unwrap().stdout, b"1\n2\n");
+}
+
+#[test]
+fn a_call_that_waits_for_its_input_can_be_interrupted() {
+    let mut child = Command::new(support::MCPZ)
+        .args(["call", "execute_command", "command=cat", "stdin=-"])
+        .env("XDG_STATE_HOME", support::state().path())
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"hi").unwrap();
+    let unread = || rustix::io::ioctl_fionread(&stdin).unwrap();
+    support::wait_until("it reads", || (unread() == 0).then_some(()));
+    support::kill("INT", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
 #[test]
 fn a_refusal_ends_with_1() {
     let (stdout, _, code) = call(&["--deny", "rm*", "execute_command", "command=rm x"]);
@@ -180,7 +250,7 @@ fn on_terminal(line: &str, variables: &[(&str, &str)]) -> String {
     let mut script = Command::new("script");
     script.args(["-qec", &line, "/dev/null"]).env("TERM", "xterm").env_remove("MCPZ_CONFIG");
     script.env("XDG_STATE_HOME", support::state().path()).env("XDG_CONFIG_HOME", "/nonexistent");
-    script.stdin(std::process::Stdio::null()).env("NO_COLOR", "1");
+    script.stdin(Stdio::null()).env("NO_COLOR", "1");
     String::from_utf8(script.envs(variables.iter().copied()).output().unwrap().stdout).unwrap()
 }
 

@@ -40,6 +40,7 @@ pub use http::{
     Allowed, Auth, Backend, Fetching, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings,
     Principal, Source, serve_http,
 };
+pub use lines::MAX_LINE;
 pub use memory::MemoryLimits;
 pub use serve::{serve, serve_stdio};
 pub use tenants::Tenants;
