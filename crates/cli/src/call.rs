@@ -4,6 +4,7 @@ mod arguments;
 mod progress;
 mod reply;
 mod stdin;
+mod wording;
 
 use std::error::Error;
 use std::io::{IsTerminal, Write};

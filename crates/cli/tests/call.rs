@@ -58,6 +58,40 @@ fn what_was_extracted_is_printed_instead_of_the_output() {
 }
 
 #[test]
+fn what_a_view_or_extract_leaves_out_is_said_to_a_person() {
+    let noise = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo line $i; done";
+    let errors = "command=seq 3000 | tr 0-9 a-j | sed 's/^/error: /'";
+    for (command, how, expected) in [
+        (
+            &*format!("command={noise}"),
+            "view=folded",
+            "2998 of 3000 lines not shown; omit `view` to see them",
+        ),
+        ("command=seq 200", "view=errors", "200 of 200 lines not shown; omit `view` to see them"),
+        (errors, "view=errors", "the view did not fit; pass a larger --max-answer"),
+        (
+            "command=echo a,b; seq 9000 | sed 's/^/1,/'",
+            "extract=table",
+            " more left out; pass a larger --max-answer",
+        ),
+        (
+            "command=seq 9",
+            "view=changes",
+            "ran just now: exit code 0; there is no earlier output to compare with, as every `mcpz call` is a server \
+             of its own and keeps none for the next, so this is the output as it is; write outputs to files and compare \
+             them with `diff`",
+        ),
+    ] {
+        let (stdout, stderr, _) = call(&["execute_command", command, how]);
+        assert!(stderr.ends_with(&format!("{expected}\n")), "{how}: {stderr}");
+        assert!(!stdout.is_empty() && stderr.lines().count() == 1, "{how}: {stderr}");
+        for word in ["spill_uri", "read_file_chunk", "cursor", "json_path", "read_job"] {
+            assert!(!stderr.contains(word), "{how}: {stderr}");
+        }
+    }
+}
+
+#[test]
 fn warnings_are_printed_apart() {
     let command = r#"command=perl -e '$name = "r" . "m"; exec $name, "/nonexistent/x"'"#;
     let (stdout, stderr, _) = call(&["--deny", "rm", "execute_command", command]);
@@ -91,7 +125,7 @@ fn the_whole_answer_is_there_as_json() {
 fn a_timeout_ends_with_124_and_a_signal_with_128_and_its_number() {
     let (stdout, stderr, code) = call(&["-t", "1", "execute_command", "command=echo a; sleep 300"]);
     assert_eq!((stdout.as_str(), code), ("a\n", 124));
-    let advice = "pass a larger `timeout`, or run it with `background`";
+    let advice = "pass a larger `timeout`, or run it with `detach=true`";
     assert_eq!(stderr, format!("mcpz: timed out after 1 second; {advice}\n"));
     assert_eq!(call(&["execute_command", "command=kill -TERM $$"]).2, 143);
 }

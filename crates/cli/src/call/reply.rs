@@ -4,6 +4,8 @@
 use rmcp::model::CallToolResult;
 use serde_json::Value;
 
+use super::wording;
+
 /// Exit codes for commands that have none of their own, as in `timeout` and shells.
 const TIMED_OUT: u8 = 124;
 const BY_SIGNAL: u8 = 128;
@@ -43,10 +45,12 @@ impl<'a> Reply<'a> {
     /// What else the answer says.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         let error = self.text(&["error"]).filter(|_| self.refusal().is_none());
-        let said = self.text(&["message"]).or(error).map(str::to_owned);
+        let message = self.text(&["message"]);
+        let viewed = message.is_some_and(wording::is_of_view);
+        let said = message.or(error).map(wording::for_person);
         let warnings = self.field("warnings").and_then(Value::as_array).into_iter().flatten();
         let warnings = warnings.filter_map(|it| Some(format!("warning: {}", it.as_str()?)));
-        said.into_iter().chain(warnings).chain(self.omission())
+        said.into_iter().chain(warnings).chain(self.omission().filter(|_| !viewed))
     }
 
     /// Says that output is missing. Once the call is over, nobody can read the rest.

@@ -1,7 +1,7 @@
 //! Our standard input, as that of the command.
 //!
 //! It is read only for `stdin=-`. A call inherits the input of whatever started it: a pipe of a service that never
-//! ends, or the list that a loop with `read` goes through, line by line, and of which nothing may be missing afterwards.
+//! ends, or the list that a loop with `read` goes through, of which nothing may be missing after a call.
 
 use std::io::{self, Read};
 
