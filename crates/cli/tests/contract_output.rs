@@ -110,6 +110,19 @@ fn what_is_no_text_does_not_lose_the_rest() {
 }
 
 #[test]
+fn texts_that_nul_bytes_separate_are_shown() {
+    let mut server = prepared();
+    let reply = server.run(r"mkdir d; cd d; touch 'a b' grün; printf '%s\0' *; cd ..; rm -r d");
+    assert_eq!(reply["output"], "a b␀grün␀");
+    let many = server.run(r"seq 9000 | sed 's/.*/VARIABLE_&=1/' | tr '\n' '\0'");
+    assert!(many["output"].as_str().unwrap().starts_with("VARIABLE_1=1␀VARIABLE_2=1␀"), "{many}");
+    let found = read(&mut server, json!({"uri": many["spill_uri"], "grep": "_4711=1␀"}));
+    assert!(found["data"].as_str().unwrap().starts_with("VARIABLE_1=1␀"), "one line: {found}");
+    let utf16 = server.run(r"printf 's\0o\0m\0e\0 \0t\0e\0x\0t\0'");
+    assert_eq!(utf16["output"], "[18 bytes of binary data, not shown]\n");
+}
+
+#[test]
 fn binary_output_is_kept_as_it_is() {
     let (mut server, folder) = (prepared(), open_folder());
     let bytes: Vec<u8> = (0..300_000_u64).map(|at| ((at * at) >> 7) as u8).collect();

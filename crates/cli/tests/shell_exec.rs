@@ -177,11 +177,11 @@ fn an_error_names_the_limit_that_was_reached() {
 fn binary_output_can_be_read_by_its_uri_in_every_mode() {
     let mut server = start();
     for mode in ["spill", "truncate", "error"] {
-        let cmd = r"printf 'a\000b'; printf 'c\000' >&2";
+        let cmd = r"printf 'a\000\000b'; printf 'c\000\001' >&2";
         let reply = exec(&mut server, json!({"cmd": cmd, "on_large_output": mode}));
         assert!(reply["stdout_chunk"].as_str().unwrap().contains("read_file_chunk"), "{reply}");
         assert_eq!(reply["truncated"], false);
-        for (field, data) in [("spill_uri", "YQBi"), ("stderr_spill_uri", "YwA=")] {
+        for (field, data) in [("spill_uri", "YQAAYg=="), ("stderr_spill_uri", "YwAB")] {
             let chunk = read(&mut server, json!({"uri": reply[field]}));
             assert_eq!(chunk["data"], data, "{mode}: {field}");
         }

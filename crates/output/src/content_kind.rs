@@ -3,41 +3,64 @@
 //! This decides how pages are read: plain text is shown byte for byte, so a page is a single read; other text has
 //! to be rendered first.
 
-use memchr::memchr;
-
 use crate::text::whole_characters;
 
 /// How much of a stream's start decides whether it is text.
 const BEGINNING: usize = 8 << 10;
+
+/// So many NUL bytes are too many where they are a third of everything.
+const MANY: usize = 8;
 
 /// Updated with every piece that arrives.
 #[derive(Debug, Clone)]
 pub struct ContentKind {
     /// Text that every rendering with `\n` line ends shows byte for byte.
     pub plain: bool,
-    /// Not text: it contains NUL bytes, or its start has many bytes that are not UTF-8.
+    /// Not text: its start has many bytes that are not UTF-8, or there are NUL bytes that do not just separate texts.
     pub binary: bool,
     /// How many bytes were examined so far, and how many of those at the start are not valid UTF-8.
     examined: usize,
     invalid: usize,
     /// An incomplete character at the end of the last piece.
     partial: Vec<u8>,
+    texts: Texts,
+}
+
+/// Texts that are separated by NUL bytes, such as those that `find -print0` prints. Other data with NUL bytes has two
+/// in a row, control characters, or bytes that are not UTF-8; UTF-16 has too many.
+#[derive(Debug, Clone)]
+struct Texts {
+    /// NUL bytes so far.
+    separators: usize,
+    /// Whether no text follows the last one yet, as at the start.
+    at_separator: bool,
+    /// Whether there is something that no text has.
+    odd: bool,
+    partial: Vec<u8>,
 }
 
 impl Default for ContentKind {
     fn default() -> Self {
-        Self { plain: true, binary: false, examined: 0, invalid: 0, partial: Vec::new() }
+        let texts = Texts { separators: 0, at_separator: true, odd: false, partial: Vec::new() };
+        Self { plain: true, binary: false, examined: 0, invalid: 0, partial: Vec::new(), texts }
     }
 }
 
 impl ContentKind {
     pub fn update(&mut self, bytes: &[u8]) {
-        if self.partial.is_empty() && is_simple(bytes) {
-            self.examined = self.examined.saturating_add(bytes.len());
+        if bytes.is_empty() {
             return;
         }
+        if self.partial.is_empty() && self.texts.partial.is_empty() && is_simple(bytes) {
+            self.examined = self.examined.saturating_add(bytes.len());
+            self.texts.at_separator = false;
+            return;
+        }
+        if !self.binary {
+            self.texts.go_on(bytes, self.examined);
+            self.binary = self.texts.odd && self.texts.separators > 0;
+        }
         self.examine(bytes);
-        self.binary = self.binary || memchr(0, bytes).is_some();
         if !self.plain {
             return;
         }
@@ -60,6 +83,38 @@ impl ContentKind {
     /// Whether the stream, so far, ends in the middle of a character.
     pub fn ends_mid_character(&self) -> bool {
         !self.partial.is_empty()
+    }
+}
+
+impl Texts {
+    /// Looks at more bytes, of which so many came before. Far from the start, only those with NUL bytes, and what
+    /// follows, are worth the time.
+    fn go_on(&mut self, bytes: &[u8], before: usize) {
+        let separators = memchr::memchr_iter(0, bytes).count();
+        self.separators += separators;
+        let length = before.saturating_add(bytes.len());
+        self.odd |= length <= BEGINNING && self.separators >= MANY && self.separators * 3 > length;
+        if self.odd || before >= BEGINNING && self.separators == 0 {
+            self.at_separator = false;
+            self.partial.clear();
+            return;
+        }
+        self.partial.extend_from_slice(bytes);
+        let whole = whole_characters(&self.partial).len();
+        // What was skipped may have ended within a character.
+        let continues = |byte: &&u8| before > 0 && (0x80..0xc0).contains(*byte);
+        let from = self.partial[..whole].iter().take(3).take_while(continues).count();
+        let Ok(text) = std::str::from_utf8(&self.partial[from..whole]) else {
+            self.odd = true;
+            return;
+        };
+        for c in text.chars() {
+            let is_separator = c == '\0';
+            let is_control = c.is_control() && !matches!(c, '\0' | '\x07'..='\r' | '\x1b');
+            self.odd |= is_control || is_separator && self.at_separator;
+            self.at_separator = is_separator;
+        }
+        self.partial.drain(..whole);
     }
 }
 
@@ -99,6 +154,36 @@ mod tests {
             assert!(!kind(&[odd]).plain, "{odd:?}");
         }
         assert!(kind(&[b"\0"]).binary && !kind(&[b"\xff"]).binary);
+    }
+
+    #[test]
+    fn texts_that_nul_bytes_separate_are_text_wherever_they_are_cut() {
+        let names = "./a b\0./grün/日本\0./x\ny\0".as_bytes();
+        let environ = b"HOME=/root\0EMPTY=\0PS1=\x1b[1m$\0";
+        for text in [names, environ, b"a\0b", b"text\n\0"] {
+            for cut in 0..=text.len() {
+                let kind = kind(&[&text[..cut], &text[cut..]]);
+                assert!(!kind.binary && !kind.plain, "{cut} of {text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_data_with_nul_bytes_is_binary_wherever_it_is_cut() {
+        let utf16: Vec<u8> = "text in UTF-16".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for data in [
+            &b"\x7fELF\x02\x01\x01\0"[..],
+            b"file.txt\0\0\0\0\x30000644\0",
+            b"SQLite format 3\0\x10\0",
+            b"\xff\xfeh\0i\0",
+            b"caf\xe9\0",
+            b"\0a",
+            &utf16,
+        ] {
+            for cut in 0..=data.len() {
+                assert!(kind(&[&data[..cut], &data[cut..]]).binary, "{cut} of {data:?}");
+            }
+        }
     }
 
     #[test]

@@ -113,7 +113,8 @@ mod tests {
             (b"only,one line\n", "text/plain"),
             (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "image/png"),
             (b"\x1f\x8b\x08\0", "application/gzip"),
-            (b"a\0b", "application/octet-stream"),
+            (b"a\0\0b", "application/octet-stream"),
+            (b"./a\0./b\0", "text/plain"),
         ] {
             let spill = Arc::new(Spill::new(SpillSettings::new("/nonexistent")));
             let output = Output::new(spill.account().quota(None));

@@ -40,6 +40,9 @@ impl Default for Rendering {
 /// Terminates a string inside a control sequence. Elsewhere it does nothing.
 const STRING_END: &[u8] = b"\x1b\\";
 
+/// What stands for a NUL byte.
+const NUL: char = '␀';
+
 /// Lines are not padded beyond this: a program may move its cursor anywhere.
 const MAX_COLUMN: usize = 256;
 
@@ -276,6 +279,8 @@ impl Perform for LineBuffer {
             _ if self.is_drawing() => {}
             b'\r' => self.column = 0,
             b'\t' => self.put('\t'),
+            // Terminals ignore it. Elsewhere it separates texts.
+            0 if self.rows.is_none() => self.put(NUL),
             b'\x08' => self.column = self.column.saturating_sub(1),
             _ => {}
         }
