@@ -132,3 +132,20 @@ fn nothing_else_is_asked_for_at_the_same_time_and_what_is_not_found_is_said() {
     assert!(none["data"].as_str().unwrap().ends_with("20000"), "{none}");
     assert!(none["message"].is_string(), "{none}");
 }
+
+#[test]
+fn a_path_that_selects_keeps_digits_and_what_the_value_lacks_is_said() {
+    let mut server = Server::start(&[]);
+    let ids = r#"{"ids": [12345678901234567890, 123456789012345678901], "x": 1, "x": 1.25}"#;
+    let reply = server.call(json!({"command": format!("echo '{ids}'"), "extract": "json"}));
+    let kept = json!({"ids": [12345678901234567890_u64, "123456789012345678901"], "x": 1.25});
+    assert_eq!(reply["extracted"], kept);
+    let said = "an object has more than one `x`; the last one counts; an integer of more than 64 bits is a text";
+    assert_eq!(reply["message"], said);
+    let job = server.call(json!({"command": format!("echo '{ids}'"), "background": true}));
+    let id = &job["job_id"];
+    server.tool("read_job", json!({"job_id": id, "wait_for": "exit"}));
+    let select = json!({"job_id": id, "extract": "json", "json_path": "ids[?@ != `1`]"});
+    let found = server.tool("read_job", select)["structuredContent"].clone();
+    assert_eq!((&found["extracted"], &found["message"]), (&kept["ids"], &json!(said)), "{found}");
+}

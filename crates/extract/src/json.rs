@@ -1,6 +1,8 @@
 //! JSON: one value, or JSON lines as an array, perhaps with other lines before. [`shrink`] leaves elements out until
 //! a value fits, and says how many.
 
+mod exact;
+
 use std::io::{self, Read};
 
 use serde_json::{Deserializer, Value};
@@ -8,6 +10,7 @@ use serde_json::{Deserializer, Value};
 use crate::answer::{Extracted, Hint, NotFound};
 use crate::input::{Input, clean};
 use crate::room;
+use exact::Exact;
 
 /// Larger outputs are refused: a parsed value takes several times the room of its text.
 const LARGEST: usize = 32 << 20;
@@ -72,11 +75,18 @@ fn values(text: &str) -> Result<Parsed, Option<String>> {
                 None => break None,
             }
         };
-        let rest = text[from + stream.byte_offset()..].trim();
+        let (read, rest) = text[from..].split_at(stream.byte_offset());
+        let rest = rest.trim();
         // A log line may begin with a number, so that only what is nothing but JSON may be a bare value.
         let structured = all.iter().all(|value| value.is_object() || value.is_array());
         if !all.is_empty() && (structured || broken.is_none() && from == 0) {
-            return Ok(parsed(all, text[..from].trim(), broken.map(|_| rest)));
+            let exact = Exact::of(read);
+            if let Some(quoted) = &exact.quoted {
+                let again = Deserializer::from_str(quoted).into_iter::<Value>();
+                all = again.map_while(Result::ok).collect();
+            }
+            let notes = exact.notes();
+            return Ok(parsed(all, text[..from].trim(), broken.map(|_| rest), notes));
         }
         reason = reason
             .or_else(|| broken.filter(|_| begins(&text[from..])).map(|error| error.to_string()));
@@ -94,8 +104,7 @@ fn begins(text: &str) -> bool {
     text.trim_start_matches([' ', '\t']).starts_with(['{', '['])
 }
 
-fn parsed(mut all: Vec<Value>, before: &str, rest: Option<&str>) -> Parsed {
-    let mut notes = Vec::new();
+fn parsed(mut all: Vec<Value>, before: &str, rest: Option<&str>, mut notes: Vec<String>) -> Parsed {
     let lines = before.lines().filter(|line| !line.trim().is_empty()).count();
     if lines > 0 {
         notes.push(format!("{} not JSON came before", lines_of(lines)));
@@ -238,6 +247,18 @@ mod tests {
         assert_eq!(logged.value, json!([1, 2]));
         assert_eq!(logged.note.unwrap(), "2 lines that are not JSON came before");
         assert_eq!(read("3\n").unwrap().value, json!(3));
+    }
+
+    #[test]
+    fn digits_are_kept_and_keys_that_come_again_are_told() {
+        let found = read(
+            "start\n{\"id\": 123456789012345678901234, \"n\": 18446744073709551615, \"n\": 1}\n",
+        )
+        .unwrap();
+        assert_eq!(found.value, json!({"id": "123456789012345678901234", "n": 1}));
+        let said = "an object has more than one `n`; the last one counts; an integer of more than 64 bits is a text; \
+                    1 line that is not JSON came before";
+        assert_eq!(found.note.unwrap(), said);
     }
 
     #[test]
