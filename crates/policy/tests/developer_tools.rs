@@ -233,3 +233,15 @@ fn names_of_tests_in_python_may_lead_through_packages_and_classes() {
         &["python3 -m unittest tests.code.interact", "python3 -m unittest code.test.interact"],
     );
 }
+
+#[test]
+fn go_compiles_no_file_that_the_rule_does_not_name() {
+    let policy = allow("go run main.go");
+    all_allowed(&policy, &["go run main.go", "go run main.go x other.go", "go run main.go -v"]);
+    all_denied(
+        &policy,
+        &["go run main.go other.go", "go run main.go *.go", "go run main.go $x", "go run other.go"],
+    );
+    all_allowed(&allow("go run main.go *"), &["go run main.go x"]);
+    all_allowed(&allow("go run ."), &["go run . other.go"]);
+}

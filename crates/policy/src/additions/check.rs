@@ -178,6 +178,11 @@ impl<'a, 'b> Check<'a, 'b> {
             true if is_script && rest.open => None,
             true if is_script => rest.first_unnamed(),
             true => refused(bare, rest),
+            // `go run main.go other.go` compiles both.
+            false if name.ends_with(".go") => {
+                let first = rest.words.first();
+                first.filter(|it| it.text().is_none_or(|text| text.ends_with(".go")))
+            }
             // It runs whatever function its arguments name.
             false if name.ends_with(".py") && is_test_file(&program) => {
                 refused_by_module("unittest", rest)
