@@ -79,6 +79,12 @@ pub fn run(flags: HistoryFlags) -> Result<ExitCode, Box<dyn Error>> {
         () if flags.json => {
             writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&entries)?)?;
         }
+        () if entries.is_empty() && wanted.pattern.is_some() => {
+            writeln!(
+                io::stdout(),
+                "no commands; only outputs that servers still keep are searched"
+            )?;
+        }
         () if entries.is_empty() => writeln!(io::stdout(), "no commands")?,
         () => table::print(&entries, wanted.pattern.as_ref())?,
     }

@@ -235,6 +235,8 @@ fn without_a_trail_it_says_so_and_shows_what_servers_keep() {
     let state = support::state();
     let (text, said, done) = history(&state, &[]);
     assert_eq!((text.as_str(), done), ("no commands\n", true));
+    let (text, _, done) = history(&state, &["--grep", "x"]);
+    assert!(done && text.contains("that servers still keep"), "{text}");
     assert!(said.contains("there is no audit trail in ") && said.contains("--folder"), "{said}");
     let elsewhere = support::state();
     let config = format!("[audit]\nfolder = \"{}\"\n", elsewhere.path().join("trail").display());
