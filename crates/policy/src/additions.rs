@@ -32,8 +32,12 @@ use table::row;
 /// Options with which interpreters run files of the project as tests, or none of them.
 const CHECKS: Names = Names("--check --test");
 
+/// Interpreters that check a file if an option has this letter, and those that may stand beside it.
+const CHECK_LETTERS: [(Names, char, &str); 2] =
+    [(Names("perl ruby jruby"), 'c', "cwWtT"), (Names("php"), 'l', "ln")];
+
 /// Interpreters whose programs run a command if they open a file with a name such as `x|`.
-const OPENERS: Names = Names("perl ruby tclsh wish expect");
+const OPENERS: Names = Names("perl ruby jruby truffleruby tclsh wish expect");
 
 /// Interpreters that run what they read, too, whatever file they are given.
 const READERS: Names = Names("jshell ghci iex evcxr swipl yap psysh pry");
@@ -136,6 +140,17 @@ fn run_by_env<'a>(given: Arguments<'a, '_>) -> Option<&'a Word> {
     let script = operands.next().filter(|at| !given.names(*at))?;
     let may_be_env = given.text(script).is_none_or(|text| text == "env");
     operands.next().filter(|_| may_be_env).and_then(|_| given.words.get(script))
+}
+
+/// Whether an interpreter with this option checks a file, which the rule need not name.
+fn checks_a_file(program: &str, option: &str) -> bool {
+    let letters = option.strip_prefix('-').unwrap_or_default();
+    let checks = |(programs, check, others): &(Names, char, &str)| {
+        programs.has(program)
+            && letters.contains(*check)
+            && letters.chars().all(|it| others.contains(it))
+    };
+    CHECKS.has(option) || CHECK_LETTERS.iter().any(checks)
 }
 
 fn refused_by_interpreter<'a>(program: &str, given: Arguments<'a, '_>) -> Option<&'a Word> {

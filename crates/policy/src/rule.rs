@@ -404,7 +404,11 @@ fn given_by(
 fn allows_argument(pattern: &str, word: &str) -> bool {
     let climbs = |text: &str| text.split('/').filter(|part| *part == "..").count();
     let here = word.strip_prefix("./").filter(|_| pattern.contains('/'));
+    // `*-test` is a goal of make, and `X=./a-test` sets a variable.
+    let may_set = pattern.contains('=') || pattern.starts_with('-') || pattern.ends_with('*');
+    let is_free = pattern == "*" || !word.contains('=') || may_set && !pattern.starts_with('*');
     (glob(pattern, word) || here.is_some_and(|word| glob(pattern, word)))
+        && is_free
         && (pattern == "*"
             || (climbs(pattern) == climbs(word)
                 && pattern.starts_with('/') >= word.starts_with('/')

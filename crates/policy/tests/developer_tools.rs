@@ -245,3 +245,47 @@ fn go_compiles_no_file_that_the_rule_does_not_name() {
     all_allowed(&allow("go run main.go *"), &["go run main.go x"]);
     all_allowed(&allow("go run ."), &["go run . other.go"]);
 }
+
+#[test]
+fn a_rule_with_options_of_an_interpreter_allows_no_file() {
+    all_denied(
+        &allow("lua -v,python3 -u,ruby -w,node --no-warnings,php -i"),
+        &[
+            "lua -v e.lua",
+            "python3 -u x.py",
+            "ruby -w x.rb",
+            "node --no-warnings x.js",
+            "php -i x.php",
+        ],
+    );
+    all_allowed(
+        &allow("lua -v,perl -wc,ruby -c,php -l,python3 -u x.py"),
+        &["lua -v", "perl -wc x.pl", "ruby -c x.rb", "php -l x.php", "python3 -u x.py a -b"],
+    );
+}
+
+#[test]
+fn interpreters_that_look_for_options_everywhere_get_no_others() {
+    all_denied(
+        &allow("ipython3 x.py,j2 t.j2,jruby x.rb,ghci a.hs"),
+        &[
+            "ipython3 x.py -c code",
+            "ipython3 x.py --ext e",
+            "ipython3 x.py y.py",
+            "j2 t.j2 --customize e.py",
+            "jruby x.rb '|pwned'",
+            "ghci a.hs -e code",
+        ],
+    );
+    all_allowed(
+        &allow("ipython3 x.py,ipython3 y.py *,jruby x.rb"),
+        &["ipython3 x.py", "ipython3 y.py a", "jruby x.rb a"],
+    );
+}
+
+#[test]
+fn a_pattern_for_goals_sets_no_variable() {
+    let policy = allow("make *-test,rake *test,make V*,mvn -D*");
+    all_allowed(&policy, &["make unit-test", "rake test", "make VERBOSE=1", "mvn -Dx=1"]);
+    all_denied(&policy, &["make T=./x-test", "make T:=./x-test", "rake T=./x-test"]);
+}

@@ -89,6 +89,10 @@ pub struct Rules {
 /// Variables that shells set by themselves.
 const BY_SHELLS: [&str; 6] = ["_", "PWD", "OLDPWD", "SHLVL", "LINES", "COLUMNS"];
 
+fn is_one_word(value: &str) -> bool {
+    is_inert(value) && !value.contains(char::is_whitespace)
+}
+
 impl Rules {
     /// `path` is the `PATH` of the run, in whose folders programs are denied. The allowed ones are in the server's.
     pub fn new(mut rules: ExecRules, path: &[u8]) -> Self {
@@ -358,7 +362,10 @@ impl Rules {
         let is_by_shell = BY_SHELLS.contains(&name)
             && match name {
                 "PWD" => fs::canonicalize(value).is_ok_and(|it| it == directory),
-                _ => is_inert(value) && !value.contains(char::is_whitespace),
+                "OLDPWD" => is_one_word(value) && Path::new(value).is_dir(),
+                // Whatever a shell executed before.
+                "_" => is_one_word(value),
+                _ => value.bytes().all(|byte| byte.is_ascii_digit()),
             };
         is_by_shell
             || (is_harmless(name, value) && is_settled(name, value))

@@ -6,7 +6,9 @@ use super::operands::{
 use super::reach::{Reach, reach};
 use super::row::{Dashes, Kind, Operands, Row, ends_after, is_number};
 use super::table::{CMAKE_BUILD, FORMATTER, SCRIPT, row};
-use super::{Arguments, CHECKS, matter_to, refused, refused_by_compiler, refused_by_module};
+use super::{
+    Arguments, CHECKS, checks_a_file, matter_to, refused, refused_by_compiler, refused_by_module,
+};
 use crate::names::Names;
 use crate::opened;
 use crate::paths::base_name;
@@ -25,6 +27,8 @@ pub struct Check<'a, 'b> {
     named_operands: usize,
     /// Whether an interpreter knows what to run, other than what it reads.
     pub has_program: bool,
+    /// Whether it may be any file, because that is only checked or run as a test.
+    checks_a_file: bool,
     /// Whether the rule names the text of the program.
     is_inline: bool,
     /// Whether it runs tests, and all operands are files with some.
@@ -56,7 +60,7 @@ impl<'a, 'b> Check<'a, 'b> {
     pub fn new(program: &'b str, row: &'static Row, given: Arguments<'a, 'b>) -> Self {
         let has_program = !programs::is_interpreter(program);
         let (first, operands, named_operands) = (String::new(), 0, 0);
-        let (is_inline, runs_tests) = (false, false);
+        let (checks_a_file, is_inline, runs_tests) = (false, false, false);
         let is_build =
             program == "cmake" && given.names(0) && given.text(0).is_some_and(|it| it == "--build");
         let row = if is_build { self::row(CMAKE_BUILD) } else { row };
@@ -69,6 +73,7 @@ impl<'a, 'b> Check<'a, 'b> {
             operands,
             named_operands,
             has_program,
+            checks_a_file,
             is_inline,
             runs_tests,
         }
@@ -212,6 +217,7 @@ impl<'a, 'b> Check<'a, 'b> {
         self.is_inline |= is_inline;
         self.runs_tests |= is_named && text == "--test";
         self.has_program |= is_inline || is_named && CHECKS.has(text);
+        self.checks_a_file |= is_named && checks_a_file(self.program, text);
         match self.row.option(text) {
             _ if is_inline && self.module(text).is_some() => {
                 Next::Module(self.module(text).unwrap_or_default())
@@ -319,7 +325,7 @@ impl<'a, 'b> Check<'a, 'b> {
             Operands::Any => true,
             Operands::Known => text.is_some_and(|text| row.knows(text)),
             Operands::Numbers => text.is_some_and(is_number),
-            Operands::Program => is_inside(word),
+            Operands::Program => (self.has_program || self.checks_a_file) && is_inside(word),
             Operands::Tests => {
                 text.is_some_and(|text| row.knows(text)) || is_inside(word) && is_test(word)
             }

@@ -8,8 +8,12 @@ use crate::programs;
 const INTERPRETER: Row =
     Row { operands: Operands::Program, hands_over: &[(Names(""), 1)], ..NOTHING };
 
-/// Interpreters that look for options everywhere, or whose first operand is a sub-command.
-const OTHER_INTERPRETERS: Names = Names("deno bun mongo mongosh rails gnuplot sbcl ecl erl maxima");
+/// Interpreters that look for options everywhere, that run every file they are given, or whose first operand is a
+/// sub-command.
+const OTHER_INTERPRETERS: Names = Names(
+    "deno bun mongo mongosh rails gnuplot sbcl ecl erl maxima ipython ptpython bpython j2 scala R ghci swipl yap csi \
+     psysh phpdbg pry iex evcxr jshell scilab octave gp",
+);
 
 /// The programs that scripts of a project run: test runners, linters, bundlers. An option must be harmless to all of
 /// them, and to node.

@@ -37,6 +37,8 @@ const INFORMATION: &[(&str, Names)] = &[
     ("node ruby perl irb", Names("-h -v --help --version")),
     ("perl", Names("-V")),
     ("jshell", Names("-h --help --version")),
+    ("lua luajit", Names("-v")),
+    ("php", Names("-h -i -m -v --help --version")),
 ];
 
 /// Modules of Python that run what they read.
