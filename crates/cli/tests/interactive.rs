@@ -81,6 +81,10 @@ fn what_is_typed_after_the_end_is_said_to_be_late() {
     assert!(late["message"].as_str().unwrap().contains("had ended before"), "{late}");
     let looked = tool(&mut server, "write_job", json!({"job_id": id}));
     assert_eq!(looked["message"], Value::Null, "{looked}");
+    let id = start(&mut server, "(trap '' HUP; exec sleep 300) & read answer; exit 3");
+    tool(&mut server, "write_job", json!({"job_id": id, "text": "x\n", "wait_for": "exit"}));
+    let late = tool(&mut server, "write_job", json!({"job_id": id, "text": "x\n"}));
+    assert!(late["message"].as_str().unwrap().contains("left running may read it"), "{late}");
 }
 
 #[test]

@@ -85,6 +85,7 @@ fn a_shell_that_ends_is_said_to_be_gone_and_made_anew() {
             ("trap 'echo bye' EXIT; exit 3", 3, "bye\n"),
             ("exec sh -c 'echo replaced; exit 5'", 5, "replaced\n"),
             ("set -e; false", 1, ""),
+            ("sleep 300 & exit 4", 4, ""),
         ] {
             let mut server = Server::start(&["-s", shell]);
             say(&mut server, "x=1");

@@ -267,7 +267,7 @@ impl Job {
     }
 
     /// Whether what a caller waits for has ended: the command, or what it left running if that is the job.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         let ended = self.end.borrow();
         match self.kind {
             Kind::Adopted | Kind::Detached => ended.survivors.is_some(),
@@ -278,8 +278,13 @@ impl Job {
     /// Whether its command has ended and left processes running.
     pub fn is_left_running(&self) -> bool {
         let ended = self.end.borrow();
-        let left = |outcome: &Outcome| !outcome.background.is_empty();
-        ended.survivors.is_none() && matches!(&ended.outcome, Some(Ok(outcome)) if left(outcome))
+        ended.survivors.is_none()
+            && matches!(&ended.outcome, Some(Ok(outcome)) if self.is_left_by(outcome))
+    }
+
+    /// Whether it runs on after its command has ended like this. A session does not: its shell takes commands.
+    fn is_left_by(&self, outcome: &Outcome) -> bool {
+        !matches!(self.kind, Kind::Session(_)) && !outcome.background.is_empty()
     }
 
     pub fn state(&self) -> JobState {

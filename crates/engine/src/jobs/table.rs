@@ -231,7 +231,10 @@ async fn follow(
     let adopted = matches!(source, JobSource::Answered(..));
     if let JobSource::Running(run) = &mut source {
         let outcome = run.outcome().await.map_err(Arc::new);
-        let lasts = job.upgrade().is_some_and(|job| job.is_detached());
+        let runs_on = |job: &Job| {
+            job.is_detached() || matches!(&outcome, Ok(outcome) if job.is_left_by(outcome))
+        };
+        let lasts = job.upgrade().is_some_and(|job| runs_on(&job));
         end.send_modify(|end| {
             end.took = (!lasts).then(|| began.elapsed());
             end.outcome = Some(outcome);

@@ -44,8 +44,11 @@ pub struct Params {
 struct UnknownKey(String);
 
 /// What an answer says when something was typed into a job that had ended.
-const LATE: &str =
-    "the job had ended before this was typed: only processes that it left running may read it";
+const LATE: &str = "the job had ended before this was typed";
+
+/// The same for a job whose command has left processes running.
+const LATE_BUT_LEFT: &str =
+    "the command had ended before this was typed: only processes that it left running may read it";
 
 /// Why nothing can be typed into a job.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +89,11 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     if let (Some(rows), Some(columns)) = (params.rows, params.columns) {
         job.resize(TerminalSize { rows, columns }).await;
     }
-    let is_late = !typing.is_empty() && job.state() != JobState::Running;
+    let late = match job.state() {
+        _ if typing.is_empty() || !job.has_ended() => None,
+        JobState::Running => Some(LATE_BUT_LEFT),
+        _ => Some(LATE),
+    };
     if !typing.is_empty() {
         let written = call.engine.write(call.owner, &call.watcher.origin, &job, &typing).await;
         written.map_err(ToolError::NotRun)?;
@@ -98,8 +105,8 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let met = Some(met).filter(|_| params.wait.wait_for.is_some());
     let request = OutputRequest { from: place, ..OutputRequest::new(&call) };
     let mut report = report(&call, &job, request, met).await?;
-    if is_late {
-        report.add_note(LATE.to_owned());
+    if let Some(late) = late {
+        report.add_note(late.to_owned());
     }
     Ok(answer_as_json(&report, Vec::new(), false))
 }
