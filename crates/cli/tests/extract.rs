@@ -140,7 +140,8 @@ fn a_path_that_selects_keeps_digits_and_what_the_value_lacks_is_said() {
     let reply = server.call(json!({"command": format!("echo '{ids}'"), "extract": "json"}));
     let kept = json!({"ids": [12345678901234567890_u64, "123456789012345678901"], "x": 1.25});
     assert_eq!(reply["extracted"], kept);
-    let said = "an object has more than one `x`; the last one counts; an integer of more than 64 bits is a text";
+    let said =
+        "repeated keys: `x` (the last value counts); 1 integer is a string, to keep its digits";
     assert_eq!(reply["message"], said);
     let job = server.call(json!({"command": format!("echo '{ids}'"), "background": true}));
     let id = &job["job_id"];

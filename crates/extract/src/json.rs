@@ -256,7 +256,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(found.value, json!({"id": "123456789012345678901234", "n": 1}));
-        let said = "an object has more than one `n`; the last one counts; an integer of more than 64 bits is a text; \
+        let said = "repeated keys: `n` (the last value counts); 1 integer is a string, to keep its digits; \
                     1 line that is not JSON came before";
         assert_eq!(found.note.unwrap(), said);
     }

@@ -238,7 +238,7 @@ fn join(found: Vec<Found>, input: &Input, hint: &Hint<'_>, room: usize) -> Extra
                 ));
             }
             Closing::Parts | Closing::Whole if told < counted => {
-                doubts.push(format!("{}: not every failure is told", part.runner));
+                doubts.push(format!("{}: some failures are not listed", part.runner));
             }
             Closing::Parts | Closing::Whole => {}
         }

@@ -92,8 +92,12 @@ impl Texts {
     fn go_on(&mut self, bytes: &[u8], before: usize) {
         let separators = memchr::memchr_iter(0, bytes).count();
         self.separators += separators;
-        let length = before.saturating_add(bytes.len());
-        self.odd |= length <= BEGINNING && self.separators >= MANY && self.separators * 3 > length;
+        let beginning = BEGINNING.saturating_sub(before).min(bytes.len());
+        let (length, at_start) = (
+            before + beginning,
+            self.separators - separators + memchr::memchr_iter(0, &bytes[..beginning]).count(),
+        );
+        self.odd |= beginning > 0 && at_start >= MANY && at_start * 3 > length;
         if self.odd || before >= BEGINNING && self.separators == 0 {
             self.at_separator = false;
             self.partial.clear();
@@ -179,6 +183,7 @@ mod tests {
             b"caf\xe9\0",
             b"\0a",
             &utf16,
+            &utf16.repeat(1000),
         ] {
             for cut in 0..=data.len() {
                 assert!(kind(&[&data[..cut], &data[cut..]]).binary, "{cut} of {data:?}");

@@ -38,7 +38,7 @@ impl Exact {
                 b'-' | b'0'..=b'9' => end_of_number(text, at),
                 _ => at + 1,
             };
-            let token = &text[at..end.max(at)];
+            let token = text.get(at..end).unwrap_or_default();
             match (byte, open.last_mut()) {
                 (b'{', _) => open.push(Open::Object { keys: HashSet::new(), at_key: true }),
                 (b'[', _) => open.push(Open::Array),
@@ -63,21 +63,18 @@ impl Exact {
                 _ => {}
             }
             at = end;
-            // Not within a character that is no part of a string.
-            while !text.is_char_boundary(at) {
-                at += 1;
-            }
         }
         exact.quoted = (copied > 0).then(|| quoted + &text[copied..]);
         exact
     }
 
     fn repeat(&mut self, key: &str) {
-        if self.repeated.iter().any(|known| known == key) {
+        let key = crate::room::cut(key, 80);
+        if self.repeated.contains(&key) {
             return;
         }
         match self.repeated.len() < NAMED {
-            true => self.repeated.push(crate::room::cut(key, 80)),
+            true => self.repeated.push(key),
             false => self.more_repeated = true,
         }
     }
@@ -89,17 +86,17 @@ impl Exact {
             let keys: Vec<_> = self.repeated.iter().map(|key| format!("`{key}`")).collect();
             let more = if self.more_repeated { " and others" } else { "" };
             let keys = keys.join(", ") + more;
-            notes.push(format!("an object has more than one {keys}; the last one counts"));
+            notes.push(format!("repeated keys: {keys} (the last value counts)"));
         }
         match self.integers {
             0 => {}
-            1 => notes.push("an integer of more than 64 bits is a text".to_owned()),
-            many => notes.push(format!("{many} integers of more than 64 bits are texts")),
+            1 => notes.push("1 integer is a string, to keep its digits".to_owned()),
+            many => notes.push(format!("{many} integers are strings, to keep their digits")),
         }
         match self.fractions {
             0 => {}
-            1 => notes.push("a number has more digits than are told".to_owned()),
-            many => notes.push(format!("{many} numbers have more digits than are told")),
+            1 => notes.push("1 number was rounded".to_owned()),
+            many => notes.push(format!("{many} numbers were rounded")),
         }
         notes
     }
@@ -146,7 +143,11 @@ fn digits(number: &str) -> Option<(String, i64)> {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let all = whole.trim_start_matches('-').to_owned() + fraction;
     let digits = all.trim_start_matches('0');
-    let point = exponent.parse::<i64>().ok()? + digits.len() as i64 - fraction.len() as i64;
+    if digits.is_empty() {
+        return Some((String::new(), 0));
+    }
+    let shift = digits.len() as i64 - fraction.len() as i64;
+    let point = exponent.parse::<i64>().ok()?.checked_add(shift)?;
     Some((digits.trim_end_matches('0').to_owned(), point))
 }
 
@@ -163,16 +164,18 @@ mod tests {
         let exact = Exact::of("{\"id\": 123456789012345678901, \"ü\": [-99999999999999999999, 1]}");
         let quoted = "{\"id\": \"123456789012345678901\", \"ü\": [\"-99999999999999999999\", 1]}";
         assert_eq!(exact.quoted.as_deref(), Some(quoted));
-        assert_eq!(exact.notes(), ["2 integers of more than 64 bits are texts"]);
+        assert_eq!(exact.notes(), ["2 integers are strings, to keep their digits"]);
         let exact = Exact::of("3.14159265358979323846");
         assert_eq!(exact.quoted, None);
-        assert_eq!(exact.notes(), ["a number has more digits than are told"]);
+        assert_eq!(exact.notes(), ["1 number was rounded"]);
+        assert_eq!(Exact::of("[0.0000000000000000, 0e99999999999999999999]").notes(), [""; 0]);
+        assert_eq!(Exact::of("0.001e-9223372036854775808").notes(), ["1 number was rounded"]);
     }
 
     #[test]
     fn keys_that_come_again_in_the_same_object_are_named() {
         let text = r#"{"a": {"a": 1, "b": "a", "b": 2}, "c": [{"a": 1}, {"a": 2}], "\u0061": 3}"#;
-        let said = "an object has more than one `b`, `a`; the last one counts";
+        let said = "repeated keys: `b`, `a` (the last value counts)";
         assert_eq!(Exact::of(text).notes(), [said]);
         assert_eq!(Exact::of(r#"{"a\"": 1, "a": "\\", "b": 1} {"a": 2}"#).notes(), [""; 0]);
     }

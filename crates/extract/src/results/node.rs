@@ -105,7 +105,7 @@ impl Runner for Node {
             if fits && told + silent == self.failed && (told > 0 || silent == 0) {
                 found.failed = told;
             } else if self.failed > 0 {
-                doubts.add("not every failure is told".to_owned());
+                doubts.add("some failures are not listed".to_owned());
             }
             if pass + fail + cancelled + skipped + todo != *tests {
                 doubts.add("the counts do not agree".to_owned());

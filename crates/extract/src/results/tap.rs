@@ -198,7 +198,7 @@ impl Tap {
             if self.failed.iter().filter(|point| !point.suite).count() as u64 == failed {
                 self.counts[1] = told;
             } else {
-                self.doubts.add("not every failure is told".to_owned());
+                self.doubts.add("some failures are not listed".to_owned());
             }
         } else {
             // Those inside of a subtest are told, and of the subtest only one counts.
