@@ -156,6 +156,7 @@ fn letters(sub: &str) -> (&'static str, &'static str, &'static str) {
         "fetch" | "pull" => ("josX", "S", ""),
         "push" => ("o", "", ""),
         "commit" => ("mFCct", "Su", ""),
+        "worktree" => ("bB", "", ""),
         _ => ("mbo", "", ""),
     }
 }
@@ -169,6 +170,7 @@ fn long_valued(sub: &str) -> Names {
              separate-git-dir server-option shallow-exclude shallow-since template upload-pack",
         ),
         "init" => Names("initial-branch object-format ref-format separate-git-dir template"),
+        "worktree" => Names("reason"),
         "read-tree" => Names("exclude-per-directory index-output prefix"),
         _ => RUN,
     }
@@ -206,7 +208,7 @@ fn options(actions: &mut Actions<'_>, sub: &str, words: &[Word], span: Span) {
                     setting(actions, value.as_ref());
                 } else if long("template") && sub != "commit" {
                     return actions.opaque(span, "a setting that can run a program");
-                } else if sub == "apply" && name.len() > 1 && "unsafe-paths".starts_with(&*name) {
+                } else if sub == "apply" && long("unsafe-paths") {
                     actions
                         .push(Action::UnclearWrite { span, what: "paths outside of the folder" });
                 } else if value.as_ref().is_some_and(|value| value.prefix().contains("::")) {
@@ -233,12 +235,14 @@ fn options(actions: &mut Actions<'_>, sub: &str, words: &[Word], span: Span) {
             Argument::Operand(word) | Argument::Unknown(word) => operands.push(word),
         }
     }
-    let adds = operands.first().and_then(Word::text).as_deref() == Some("add");
+    let verb = operands.first().and_then(Word::text);
+    let (adds, moves) = (verb.as_deref() == Some("add"), verb.as_deref() == Some("move"));
     let (made, is_new) = match sub {
         // The folder of a new repository.
         "clone" => (operands.get(1..), true),
         "init" => (operands.get(..1), true),
         "worktree" if adds => (operands.get(1..2), false),
+        "worktree" if moves => (operands.get(2..3), false),
         "mailinfo" => (operands.get(..2), false),
         _ => (None, false),
     };

@@ -4,6 +4,7 @@
 use super::rest;
 use crate::action::{Action, Actions};
 use crate::call::Call;
+use crate::names::Names;
 use crate::script::Word;
 
 /// Why an upload is refused whose URL is not known.
@@ -13,14 +14,20 @@ const NOT_KNOWN: &str = "an upload to a URL that may be a file of this machine";
 const MADE: &str = "a name that curl makes of parts of its URL";
 
 /// Letters whose value follows them.
-const VALUED: &str = "AbcCdDeEFhHKmoPQrTuUwxXyYz";
+const VALUED: &str = "AbcCdDeEFhHKmoPQrtTuUwxXyYz";
+
+/// Letters and names of options whose value is neither a URL nor a file that is written.
+const TEXTS: Names = Names(
+    "A b d e F H u w X data data-ascii data-binary data-raw data-urlencode json form form-string header user-agent \
+     referer cookie user request write-out",
+);
 
 pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
     uploaded(actions, call);
     let words = call.arguments();
     // `curl -o '/tmp/#1' 'https://h/{a,b}'`
-    let has_parts = words.iter().any(|word| word.prefix().contains(['{', '[']));
-    for word in words.iter().filter(|_| has_parts) {
+    let has_parts = places(words).any(|word| word.prefix().contains(['{', '[']));
+    for word in places(words).filter(|_| has_parts) {
         let text = word.prefix();
         if text.split('#').skip(1).any(|behind| behind.starts_with(|it: char| it.is_ascii_digit()))
         {
@@ -32,6 +39,30 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
     if let Some(word) = here {
         actions.push(Action::Write(Word::known(".", word.span.clone())));
     }
+}
+
+/// The words that may have to do with where curl writes: all but texts that it sends.
+fn places(words: &[Word]) -> impl Iterator<Item = &Word> {
+    let (mut is_text, mut is_value) = (false, false);
+    words.iter().filter(move |word| {
+        let was_text = std::mem::take(&mut is_text);
+        if std::mem::take(&mut is_value) {
+            return !was_text;
+        }
+        let text = word.text().unwrap_or_default();
+        let letters = text.strip_prefix('-').unwrap_or_default();
+        match (letters.strip_prefix('-'), letters.find(|it| VALUED.contains(it))) {
+            (Some(long), _) => (is_value, is_text) = (TEXTS.has(long), TEXTS.has(long)),
+            (None, Some(at)) => {
+                let is_own = at + 1 < letters.len();
+                let sends = TEXTS.has(&letters[at..=at]);
+                (is_value, is_text) = (!is_own, !is_own && sends);
+                return !(is_own && sends);
+            }
+            (None, None) => {}
+        }
+        true
+    })
 }
 
 /// Whether it is `-O`, also behind other letters, or one of the long options with that meaning.
@@ -48,10 +79,10 @@ fn names_by_url(word: &Word) -> bool {
 /// `curl -T page.html file:///srv/www/`: every such URL is written to, wherever it stands.
 fn uploaded(actions: &mut Actions<'_>, call: &Call<'_>) {
     let words = call.arguments();
-    if !words.iter().any(uploads) {
+    if !places(words).any(uploads) {
         return;
     }
-    for word in words {
+    for word in places(words) {
         let prefix = word.prefix();
         let (scheme, behind) = prefix.split_once(':').unwrap_or((&prefix, ""));
         let scheme = scheme.to_ascii_lowercase();
@@ -73,7 +104,9 @@ fn uploads(word: &Word) -> bool {
     let prefix = word.prefix();
     match prefix.strip_prefix("--") {
         Some(long) => long.starts_with("up"),
-        None => prefix.starts_with('-') && prefix.contains('T'),
+        None => prefix
+            .strip_prefix('-')
+            .is_some_and(|letters| letters.chars().find(|it| VALUED.contains(*it)) == Some('T')),
     }
 }
 
