@@ -206,9 +206,19 @@ fn what_a_star_in_a_rule_stands_for_leads_nowhere_by_a_link() {
     std::fs::create_dir(folder.join("scripts")).unwrap();
     std::fs::write(folder.join("scripts/own"), "exit").unwrap();
     std::fs::write(outside.path().join("other"), "exit").unwrap();
-    std::os::unix::fs::symlink(outside.path(), folder.join("scripts/l")).unwrap();
+    std::fs::create_dir(folder.join("scripts/a:")).unwrap();
+    for link in ["scripts/l", "scripts/a:/l"] {
+        std::os::unix::fs::symlink(outside.path(), folder.join(link)).unwrap();
+    }
     let place = Programs::new();
-    for rule in ["python3 scripts/*", "bash scripts/*"] {
+    // Node adds the ending itself.
+    std::os::unix::fs::symlink(outside.path().join("other"), folder.join("scripts/n.js")).unwrap();
+    let absolute = format!("python3 {}/scripts/*", folder.display());
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let above = format!("python3 ../{name}/scripts/*");
+    for rule in
+        ["python3 scripts/*", "bash scripts/*", "bash -o pipefail scripts/*", &absolute, &above]
+    {
         let settings = format!("allow = [\"{rule}\"]\n[shell_tool]\nworking_dir = {folder:?}");
         let mut server = place.server(&settings);
         let mut is_refused = |script: &str| {
@@ -217,6 +227,8 @@ fn what_a_star_in_a_rule_stands_for_leads_nowhere_by_a_link() {
         };
         assert!(!is_refused("own l/other"), "{rule}");
         assert!(is_refused("l/other"), "{rule}");
+        assert!(is_refused("a://l/other"), "{rule}");
+        assert!(is_refused("n"), "{rule}");
     }
 }
 

@@ -134,12 +134,33 @@ pub fn refused<'a>(program: &str, given: Arguments<'a, '_>) -> Option<&'a Word> 
 /// The script of npm that a project need not have: `npm run env x` runs `x`.
 fn run_by_env<'a>(given: Arguments<'a, '_>) -> Option<&'a Word> {
     const RUN: Names = Names("run run-script rum urn");
-    let is_operand = |at: &usize| given.text(*at).is_none_or(|text| !text.starts_with('-'));
-    let mut operands = (0..given.words.len()).filter(is_operand);
-    operands.next().filter(|at| given.text(*at).is_some_and(|text| RUN.has(&text)))?;
-    let script = operands.next().filter(|at| !given.names(*at))?;
-    let may_be_env = given.text(script).is_none_or(|text| text == "env");
-    operands.next().filter(|_| may_be_env).and_then(|_| given.words.get(script))
+    let runs = |at: &usize| given.text(*at).is_none_or(|text| RUN.has(&text));
+    let is_operand = |at: usize| given.text(at).is_none_or(|text| !text.starts_with('-'));
+    let is_env = |at: &usize| !given.names(*at) && given.text(*at).is_none_or(|text| text == "env");
+    let has_more = |at: &usize| (at + 1..given.words.len()).any(is_operand);
+    let scripts = (0..given.words.len()).filter(runs).flat_map(|run| scripts(given, run + 1));
+    scripts.filter(is_env).find(has_more).and_then(|at| given.words.get(at))
+}
+
+/// Where the name of the script may stand that npm runs, from this word on: an option may take a word or not.
+fn scripts(given: Arguments<'_, '_>, from: usize) -> Vec<usize> {
+    let (row, mut at, mut found) = (row("npm"), from, Vec::new());
+    while at < given.words.len() {
+        let text = given.text(at).unwrap_or_default();
+        match row.option(&text) {
+            _ if !text.starts_with('-') => {
+                found.push(at);
+                break;
+            }
+            Kind::Flag | Kind::PlaceIn => at += 1,
+            Kind::Valued | Kind::Place => at += 2,
+            _ => {
+                found.push(at + 1);
+                at += 2;
+            }
+        }
+    }
+    found
 }
 
 /// Whether an interpreter with this option checks a file, which the rule need not name.

@@ -55,7 +55,7 @@ pub use locked::{
 };
 pub use pattern::{glob, glob_path};
 pub use policy::{Policy, Scene, Threats, Unresolved};
-pub use programs::{is_interpreter, is_shell};
+pub use programs::{is_interpreter, is_shell, opens_programs};
 pub use rule::{ExactCall, Rule, RuleError};
 pub use script::{Shell, Span};
 pub use threats::Threat;

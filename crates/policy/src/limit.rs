@@ -5,6 +5,7 @@
 
 use crate::additions::{self, AddedPlaces, Arguments, Reach};
 use crate::identity;
+use crate::opened;
 use crate::paths::base_name;
 use crate::programs;
 use crate::rule::{CommandName, Rule, RuleError};
@@ -43,10 +44,6 @@ pub fn fit<'a>(rule: &Rule, name: &CommandName, words: &'a [Word]) -> Fit<'a> {
     added.map_or_else(|| Fit::Yes(additions::reach(program, given)), Fit::Adds)
 }
 
-fn is_option(word: &&Word) -> bool {
-    word.prefix().starts_with(['-', '+'])
-}
-
 /// Whether it may matter where a program is called.
 pub fn has_reach(program: &str) -> bool {
     additions::matter_to(program) || programs::is_shell(identity::program(program))
@@ -83,14 +80,22 @@ impl Limit {
             let given = &words[1..];
             let given = match programs::is_shell(identity::program(program)) {
                 // What follows a script is for that.
-                true => &given[..given.len().min(1 + given.iter().take_while(is_option).count())],
+                true => match opened::file(identity::program(program), given) {
+                    Some(script) => &given[..=script],
+                    None => given,
+                },
                 false => given,
             };
             let added = named.map(|named| {
                 let given = Arguments { words: given, named: &named, open: false };
                 additions::added_places(program, given)
             });
-            Some(Place { reach, added: added.unwrap_or_default() })
+            let mut added = added.unwrap_or_default();
+            let texts = given.iter().filter_map(Word::text);
+            added.below = texts
+                .filter_map(|text| Some((text.to_string(), self.rule.folder_of(&text)?.to_owned())))
+                .collect();
+            Some(Place { reach, added })
         })
     }
 }

@@ -104,7 +104,8 @@ const SYNTAX: &[Syntax] = &[
     },
 ];
 
-const SHELLS: Names = Names("sh bash rbash dash ash ksh mksh zsh");
+/// Shells of which it is known how they take their options, and so which script they open.
+pub const SHELLS: Names = Names("sh bash rbash dash ash ksh mksh zsh");
 
 /// The same for all others.
 const VALUED: Names = Names("-W -X -Q -r -I -E --require --import");
@@ -195,7 +196,9 @@ pub fn file(program: &str, words: &[Word]) -> Option<usize> {
         let text = text(word);
         match text.strip_prefix('-') {
             // `bash +x script`
-            None if text.starts_with('+') && SHELLS.has(program) => at += 1,
+            None if text.starts_with('+') && SHELLS.has(program) => {
+                at += 1 + usize::from(text.ends_with(['o', 'O']));
+            }
             _ if text == "--" => return Some(at + 1).filter(|at| *at < words.len()),
             Some(_) => match takes(program, &text) {
                 Takes::Text => return None,

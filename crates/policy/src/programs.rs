@@ -46,7 +46,7 @@ pub use builtins::sets_only_checks;
 pub use databases::is_database;
 pub use editors::is_editor;
 pub use interpreters::{
-    is_debugging, is_information, is_inline_option, is_interpreter, runs_anything,
+    is_debugging, is_information, is_inline_option, is_interpreter, opens_programs, runs_anything,
 };
 pub use shells::is_shell;
 pub use wrappers::is_wrapper;

@@ -248,6 +248,16 @@ impl Rule {
         }
     }
 
+    /// The folder before the `*` of a path that allows this word, if that may lead out of the working directory.
+    pub fn folder_of(&self, word: &str) -> Option<&str> {
+        let Kind::Words { rest, .. } = &self.kind else { return None };
+        let leads_out = |path: &str| path.starts_with('/') || path.split('/').any(|it| it == "..");
+        let mut patterns = rest.iter().filter(|it| it.contains('*') && leads_out(it));
+        let pattern = patterns.find(|pattern| allows_argument(pattern, word))?;
+        let fixed = &pattern[..pattern.find('*')?];
+        fixed.rfind('/').map(|end| &fixed[..=end])
+    }
+
     /// Whether the command is, or may be, one the rule denies.
     pub fn matches(&self, name: &CommandName, words: &[Word]) -> Match {
         match &self.kind {
@@ -374,7 +384,11 @@ fn given_by(
     let literal = |words: &[Word]| {
         let matches = |(at, (pattern, word)): (usize, (&String, &Word))| {
             let is_same = |word: &str| at == 0 && subcommands::is_same(program, pattern, word);
-            word.text().is_some_and(|word| allows_argument(pattern, &word) || is_same(&word))
+            let may_set = subcommands::goals(program).is_some();
+            let allows = |word: &str| {
+                allows_argument(pattern, word) && !(may_set && sets_variable(pattern, word))
+            };
+            word.text().is_some_and(|word| allows(&word) || is_same(&word))
         };
         let begins = words.len() >= rest.len() && rest.iter().zip(words).enumerate().all(matches);
         let is_given = |at: usize| rest.get(at).is_some_and(|pattern| is_so(pattern));
@@ -404,15 +418,17 @@ fn given_by(
 fn allows_argument(pattern: &str, word: &str) -> bool {
     let climbs = |text: &str| text.split('/').filter(|part| *part == "..").count();
     let here = word.strip_prefix("./").filter(|_| pattern.contains('/'));
-    // `*-test` is a goal of make, and `X=./a-test` sets a variable.
-    let may_set = pattern.contains('=') || pattern.starts_with('-') || pattern.ends_with('*');
-    let is_free = pattern == "*" || !word.contains('=') || may_set && !pattern.starts_with('*');
     (glob(pattern, word) || here.is_some_and(|word| glob(pattern, word)))
-        && is_free
         && (pattern == "*"
             || (climbs(pattern) == climbs(word)
                 && pattern.starts_with('/') >= word.starts_with('/')
                 && pattern.starts_with('-') == word.starts_with('-')))
+}
+
+/// Whether a word sets a variable of a program with goals, and the pattern means a goal: `X=./a-test` for `*-test`.
+fn sets_variable(pattern: &str, word: &str) -> bool {
+    let begins = pattern.ends_with('*') && !pattern.starts_with('*') || pattern.starts_with('-');
+    word.contains('=') && !pattern.contains('=') && pattern != "*" && !begins
 }
 
 /// The words of a rule, with a sub-command of a group by its other name.

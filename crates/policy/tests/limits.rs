@@ -124,9 +124,27 @@ fn npm_runs_scripts_of_the_project_and_no_program() {
     let policy = allow("npm run *");
     all_allowed(
         &policy,
-        &["npm run lint", "npm run env", "npm run build -- a b", "npm run -s lint"],
+        &[
+            "npm run lint",
+            "npm run env",
+            "npm run build -- a b",
+            "npm run -s lint",
+            "npm run build -- env prod",
+            "npm run -w env lint",
+        ],
     );
-    all_denied(&policy, &["npm run env x", "npm run env -- x", "npm run-script --silent env -- x"]);
+    all_denied(
+        &policy,
+        &[
+            "npm run env x",
+            "npm run env -- x",
+            "npm run-script --silent env -- x",
+            "npm run --prefix . env x",
+            "npm run -w pkg env x",
+            "npm --prefix . run env x",
+            "npm run --loglevel warn env x",
+        ],
+    );
 }
 
 #[test]

@@ -129,6 +129,7 @@ fn a_script_that_a_shell_opens_is_its_program() {
             "sh deploy.sh push",
             "bash -e ./deploy.sh push",
             "bash -o errexit +x tools/deploy.sh push",
+            "bash +o posix deploy.sh push",
             "sh -- deploy.sh push",
         ],
     );

@@ -3,6 +3,8 @@
 //! The arguments have to be what the command says, and the keeper knows more than the policy did: what became of each
 //! word, and the directory. So where a rule allows one use of a program that can run anything, it is asked again.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -14,6 +16,9 @@ use crate::exec_rules::{AllowedCall, AllowedProgram, Argument, CallLimit};
 
 /// How many words are compared with how many others. A process waits for the answer, and so does the run.
 const MOST_PAIRS: usize = 1 << 24;
+
+/// How many entries of a folder are looked through.
+const MOST_ENTRIES: usize = 100_000;
 
 /// Whether a program may be executed with these arguments, of which the first is its name. By another name or path it
 /// may take the others differently.
@@ -92,6 +97,15 @@ fn is_within(place: &mcpz_policy::Place, limit: &CallLimit, directory: &Path) ->
     is_there
         && place.added.folders.iter().all(enters)
         && place.added.files.iter().all(|file| leads_inside(&from, file))
+        && place.added.below.iter().all(|(file, folder)| is_below_folder(directory, file, folder))
+}
+
+/// Whether a path leads to what is in this folder. Both may begin in the directory.
+fn is_below_folder(directory: &Path, path: &str, folder: &str) -> bool {
+    let folder = fs::canonicalize(directory.join(folder));
+    folder.is_ok_and(|folder| {
+        is_inside(&directory.join(path), &|path: &Path| path.starts_with(&folder))
+    })
 }
 
 /// Whether a path leads inside, or nowhere yet but to a new name inside.
@@ -102,10 +116,24 @@ fn is_inside(path: &Path, is_below: &impl Fn(&Path) -> bool) -> bool {
             let found = fs::symlink_metadata(path);
             let is_new = found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
             is_new
-                && path.file_name().is_some()
-                && path.parent().is_some_and(|folder| is_inside(folder, is_below))
+                && path.parent().is_some_and(|folder| {
+                    is_inside(folder, is_below)
+                        && path.file_name().is_some_and(|name| is_beginning(folder, name, is_below))
+                })
         }
     }
+}
+
+/// Whether all files with this name and an ending lead inside: `node scripts/x` means `x.js`.
+fn is_beginning(folder: &Path, name: &OsStr, is_below: &impl Fn(&Path) -> bool) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return true };
+    let beginning = [name.as_bytes(), b"."].concat();
+    let mut entries = entries.flatten().enumerate();
+    entries.all(|(at, entry)| {
+        let is_other = !entry.file_name().as_bytes().starts_with(&beginning);
+        at < MOST_ENTRIES
+            && (is_other || fs::canonicalize(entry.path()).is_ok_and(|real| is_below(&real)))
+    })
 }
 
 /// How many of the given words each of the expected ones stands for. `None` if they do not fit.
@@ -237,7 +265,10 @@ mod tests {
         let limit = CallLimit { rule: String::from("pytest"), directory: directory.clone() };
         let place = |files: Vec<String>, folders: &[&str]| {
             let folders = folders.iter().map(ToString::to_string).collect();
-            mcpz_policy::Place { reach: Reach::Below, added: AddedPlaces { folders, files } }
+            mcpz_policy::Place {
+                reach: Reach::Below,
+                added: AddedPlaces { folders, files, ..AddedPlaces::default() },
+            }
         };
         let files = || (0..MANY).map(|at| format!("tests/test_{at}.py")).collect();
         assert!(is_within(&place(files(), &["a", "b"]), &limit, &directory));

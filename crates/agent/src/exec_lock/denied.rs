@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use mcpz_policy::{ExactCall, Rule, glob, is_interpreter, is_shell, without_g};
+use mcpz_policy::{ExactCall, Rule, glob, opens_programs, without_g};
 
 use super::identity::Changed;
 use super::listings::Listings;
@@ -105,12 +105,14 @@ impl Denied {
     /// Looks up the files of denied programs, and keeps those that were found before.
     pub fn look_up(&mut self) {
         self.states = states(&self.folders);
+        self.interpreters.forget_names();
         for name in INTERPRETERS {
             self.interpreters.find(name, &self.folders, &mut self.listings);
             self.interpreters.find_otherwise(name, &self.folders, &mut self.listings);
         }
         for DenyRule { text, rule, files } in &mut self.rules {
             let Some(name) = rule.program() else { continue };
+            files.forget_names();
             let (folders, listings) = (&self.folders, &mut self.listings);
             files.find(name, folders, listings);
             let plain = name.to_lowercase();
@@ -280,10 +282,6 @@ impl Denied {
             Err(_) => Some(RefusedBecause::Unclear),
         })
     }
-}
-
-fn opens_programs(name: &str) -> bool {
-    is_interpreter(name) || is_shell(name)
 }
 
 /// Whether there is no program at a path, for anybody.

@@ -11,6 +11,9 @@ use crate::names::Names;
 use crate::opened;
 use crate::programs;
 
+/// With how many steps a path may be followed. A file with more is taken for one elsewhere.
+const MOST_STEPS: usize = 64;
+
 /// The directories in which a rule holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
@@ -26,6 +29,9 @@ const TOOLS: Names = Names("pytest unittest pip build tox nox");
 
 /// Programs whose operand is a file or class in the directory.
 const CLASSES: Names = Names("java jshell kotlin scala groovy dart expect gdb lldb unittest");
+
+/// Programs that take lists of files and folders, with a `:` between them.
+const CLASS_PATHS: Names = Names("java javac jshell kotlin kotlinc scala scalac groovy");
 
 /// Where a call holds that a rule allows.
 pub fn reach(program: &str, given: Arguments<'_, '_>) -> Reach {
@@ -95,11 +101,14 @@ pub struct AddedPlaces {
     /// Directories, or files in them, from which the program works, each perhaps from the one before.
     pub folders: Vec<String>,
     pub files: Vec<String>,
+    /// Files that a `*` of the rule stands for in a path that may lead out, and the folder before it.
+    pub below: Vec<(String, String)>,
 }
 
 /// The directories and files that a call names besides the rule, and from which the program works.
 pub fn added_places(program: &str, given: Arguments<'_, '_>) -> AddedPlaces {
-    let row = row(identity::program(program));
+    let program = identity::program(program);
+    let row = row(program);
     let text = |at: usize| given.text(at).unwrap_or_default().into_owned();
     let mut added = AddedPlaces::default();
     for at in (0..given.words.len()).filter(|at| !given.names(*at)) {
@@ -110,7 +119,7 @@ pub fn added_places(program: &str, given: Arguments<'_, '_>) -> AddedPlaces {
                 added.folders.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
             }
             _ if row.operands == Operands::Tests && !word.starts_with('-') => {
-                added.files.extend(files_of(&word))
+                added.files.extend(files_of(program, &word))
             }
             // The table allows it in any directory, but not by a link out of there.
             _ => {
@@ -118,8 +127,11 @@ pub fn added_places(program: &str, given: Arguments<'_, '_>) -> AddedPlaces {
                 let path = value.map_or(&*word, |(_, value)| value);
                 // As Bazel names a folder of the project.
                 let path = path.strip_prefix("//").unwrap_or(path);
-                if is_relative(path) {
-                    added.files.extend(files_of(path));
+                if CLASS_PATHS.has(program) {
+                    let parts = path.split(':').filter(|part| !part.is_empty());
+                    added.files.extend(parts.map(str::to_owned));
+                } else if is_relative(path) {
+                    added.files.extend(files_of(program, path));
                 }
             }
         }
@@ -128,7 +140,7 @@ pub fn added_places(program: &str, given: Arguments<'_, '_>) -> AddedPlaces {
 }
 
 fn is_relative(word: &str) -> bool {
-    !word.starts_with(['-', '/']) && !leaves(word) && !word.contains("://")
+    !word.starts_with(['-', '/']) && !leaves(word)
 }
 
 fn leaves(path: &str) -> bool {
@@ -137,7 +149,10 @@ fn leaves(path: &str) -> bool {
 
 /// The files that a word may mean: `t.py::name`, `t.rb:12` and `t.rb[1:1]` are parts of one, `tests.t.Name` may be the
 /// module of one, and `example.com/app/part` is the folder `part` in the module of Go that is called `example.com/app`.
-fn files_of(word: &str) -> impl Iterator<Item = String> {
+fn files_of(program: &str, word: &str) -> Vec<String> {
+    if word.split(['.', '/']).count() > MOST_STEPS {
+        return vec!["/".to_owned()];
+    }
     let ends = [word.find("::"), word.find('['), word.find(':')];
     let parts = ends.into_iter().flatten().map(|end| word[..end].to_owned());
     let is_module = word
@@ -148,14 +163,14 @@ fn files_of(word: &str) -> impl Iterator<Item = String> {
         let path = word[..end].replace('.', "/");
         [format!("{path}.py"), path]
     });
-    let modules: Vec<_> = modules.flatten().collect();
     let package = word.split(':').next().filter(|it| it.contains('/') && !leaves(it));
+    let package = package.filter(|_| program == "go");
     let package = package.map(|it| it.strip_suffix("...").unwrap_or(it));
     let steps = package.into_iter().flat_map(|it| it.split('/'));
     let steps: Vec<_> = steps.filter(|step| !matches!(*step, "" | ".")).collect();
     let folders = (0..steps.len()).map(move |first| steps[first..].join("/"));
-    let files = [word.to_owned()].into_iter().chain(parts).chain(modules).chain(folders);
-    files.filter(|file| !file.is_empty())
+    let files = [word.to_owned()].into_iter().chain(parts).chain(modules.flatten()).chain(folders);
+    files.filter(|file| !file.is_empty()).collect()
 }
 
 /// Whether a word of the rule means the same in every directory, or what the directory makes of it: a sub-command, a

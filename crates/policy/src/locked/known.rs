@@ -14,7 +14,7 @@ const MOST_SETS: usize = 32;
 /// How many programs are remembered with what they usually may execute.
 const MOST_PROGRAMS: usize = 1000;
 
-/// A memory, which clones share.
+/// A cache that all clones of a policy share.
 #[derive(Clone, Default)]
 pub struct KnownNeeds(Arc<Mutex<Known>>);
 

@@ -54,6 +54,11 @@ pub fn is_interpreter(name: &str) -> bool {
     interpreter(name).is_some()
 }
 
+/// Whether the program opens scripts, and it is known which of its arguments is one.
+pub fn opens_programs(name: &str) -> bool {
+    is_interpreter(name) || opened::SHELLS.has(identity::program(name))
+}
+
 /// Whether an option of an interpreter or shell takes a program: `-c`, `-e`, `-m`.
 pub fn is_inline_option(name: &str, option: &str) -> bool {
     let is_module = option == "-m" && Names("python pypy").has(name);

@@ -36,6 +36,11 @@ struct KnownFile {
 }
 
 impl Files {
+    /// Forgets the names, but not the files that they led to.
+    pub fn forget_names(&mut self) {
+        self.names.clear();
+    }
+
     /// Whether the names still lead to the same files, with the same content.
     pub fn are_there(&self) -> bool {
         let now = Changed::now();
@@ -44,8 +49,10 @@ impl Files {
 
     /// Notes what is at this path, even if that is nothing.
     pub fn watch(&mut self, path: PathBuf) {
-        let state = State::at(&path, Changed::now());
-        self.names.insert(path, state);
+        if self.names.len() < MAX_FILES {
+            let state = State::at(&path, Changed::now());
+            self.names.insert(path, state);
+        }
     }
 
     /// Adds the files in these folders whose names match the pattern.
