@@ -80,9 +80,8 @@ pub enum InstallError {
     #[error("{} changed while mcpz edited it; nothing was written, try again", path.display())]
     Changed { path: PathBuf },
     #[error(
-        "{} was there only for a moment. Is a server at work in this folder? Its sandbox takes new files \
-         of this name away while a command, job or session is open. End them (see `mcpz jobs list`) or the server, \
-         and try again",
+        "{} disappeared right after mcpz wrote it: the sandbox of a running server moves new files of this name away. \
+         End its commands, jobs and sessions (`mcpz jobs list`), then try again",
         path.display()
     )]
     TakenAway { path: PathBuf },

@@ -78,7 +78,7 @@ fn a_project_file_of_a_client_that_is_taken_away_is_not_said_to_be_there() {
     };
     server.call(json!({"command": "true", "session": "work"}));
     let (is_done, said) = install();
-    assert!(!is_done && said.contains(".mcp.json was there only for a moment"), "{said}");
+    assert!(!is_done && said.contains(".mcp.json disappeared right after"), "{said}");
     server.call(json!({"command": "exit", "session": "work"}));
     let (is_done, said) = install();
     assert!(is_done, "{said}");

@@ -2,7 +2,7 @@
 //!
 //! A model reads on with other tools and fields of its answer. A call is over when it is read, and its server with it.
 
-/// How all of a text begins, and what a person is told instead.
+/// The beginning of a remark for models, and the remark that a person reads instead.
 const WORDS: [(&str, &str); 6] = [
     ("spill_uri has all", "omit `view` to see them"),
     (

@@ -82,8 +82,8 @@ pub fn tracing(printed: &str) -> Option<String> {
             && (line.contains("not permitted") || line.contains("leaksanitizer does not work"))
     };
     printed.lines().any(is_refusal).then(|| {
-        "sandbox: no process may trace another one, as debuggers and `strace` do; for the address sanitizer of a \
-         compiler, `ASAN_OPTIONS=detect_leaks=0` leaves out the check that needs it"
+        "sandbox: processes cannot trace each other, so debuggers and `strace` do not work; with AddressSanitizer, \
+         `ASAN_OPTIONS=detect_leaks=0` skips the check for leaks"
             .to_owned()
     })
 }
