@@ -392,7 +392,7 @@ pub struct CallFlags {
     /// Tool to call, such as execute_command
     pub tool: String,
 
-    /// Arguments, such as command="ls -l" timeout=5 environment.LANG=C; stdin=- passes standard input on
+    /// Arguments, such as command="ls -l" timeout=5 environment.LANG=C; stdin=- passes standard input to the command
     #[arg(value_name = "KEY=VALUE")]
     pub arguments: Vec<String>,
 

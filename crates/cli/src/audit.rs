@@ -207,8 +207,7 @@ fn typed(record: &Map<String, Value>, bytes: &Value) -> String {
 
 /// Cuts a line to the width of the terminal, if stdout is one.
 fn shorten(line: &str) -> String {
-    terminal::width(io::stdout())
-        .map_or_else(|| line.to_owned(), |width| terminal::cut(line, width))
+    terminal::fit(line, terminal::width(io::stdout()))
 }
 
 fn show(flags: AuditFlags, id: &str) -> Result<(), Box<dyn Error>> {

@@ -106,7 +106,10 @@ async fn call(
     };
     print(&result, flags.json, directory)?;
     if unused && stdin::is_waiting() {
-        writeln!(std::io::stderr(), "mcpz: standard input was not read; `stdin=-` passes it on")?;
+        writeln!(
+            std::io::stderr(),
+            "mcpz: standard input was not read; `stdin=-` passes it to the command"
+        )?;
     }
     Ok(Reply(&result).exit_code())
 }

@@ -10,6 +10,11 @@ pub fn width(stream: impl AsFd) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|width| *width > 1)
 }
 
+/// The line as it is shown where there are so many columns, or where nobody counts them.
+pub fn fit(line: &str, width: Option<usize>) -> String {
+    width.map_or_else(|| line.to_owned(), |width| cut(line, width))
+}
+
 /// The start of a line, if it takes more columns than there are.
 pub fn cut(line: &str, width: usize) -> String {
     if line.width() <= width {

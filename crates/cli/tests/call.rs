@@ -77,9 +77,8 @@ fn what_a_view_or_extract_leaves_out_is_said_to_a_person() {
         (
             "command=seq 9",
             "view=changes",
-            "ran just now: exit code 0; there is no earlier output to compare with, as every `mcpz call` is a server \
-             of its own and keeps none for the next, so this is the output as it is; write outputs to files and compare \
-             them with `diff`",
+            "ran just now: exit code 0; nothing to compare with: each `mcpz call` starts a server of its own, which keeps \
+             no earlier output. This is the whole output; to compare two runs, save them to files and use `diff`",
         ),
     ] {
         let (stdout, stderr, _) = call(&["execute_command", command, how]);
@@ -159,18 +158,19 @@ fn standard_input_is_passed_on_if_asked_for() {
     let endless = "yes | mcpz call execute_command command='wc -c' stdin=-";
     let mut sh = Command::new("sh");
     sh.args(["-c", &endless.replace("mcpz", support::MCPZ)]);
-    let said = "mcpz: standard input is larger than a call may be; pass a file's path to the command instead\n";
+    let said = "mcpz: standard input is too large for a call; pass the path of a file to the command instead\n";
     let output = sh.env("XDG_STATE_HOME", support::state().path()).output().unwrap();
     assert_eq!(String::from_utf8(output.stderr).unwrap(), said);
     let (stdout, stderr) = call_with(b"\xff", false, &["command=cat", "stdin=-"]);
-    let said = "mcpz: standard input is not UTF-8; pass a file's path to the command instead\n";
+    let said =
+        "mcpz: standard input is not UTF-8; pass the path of a file to the command instead\n";
     assert_eq!((stdout.as_str(), stderr.as_str()), ("", said));
 }
 
 #[test]
 fn a_call_never_waits_for_an_input_that_it_was_not_told_to_read() {
     assert_eq!(call_with(b"", true, &["command=cat; echo end"]).0, "end\n");
-    let said = "mcpz: standard input was not read; `stdin=-` passes it on\n";
+    let said = "mcpz: standard input was not read; `stdin=-` passes it to the command\n";
     let unread = call_with(b"hi\n", true, &["command=cat; echo end"]);
     assert_eq!(unread, ("end\n".into(), said.into()));
     assert_eq!(call_with(b"hi\n", true, &["command=cat", "stdin=x"]), ("x\n".into(), "".into()));

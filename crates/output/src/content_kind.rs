@@ -90,14 +90,11 @@ impl Texts {
     /// Looks at more bytes, of which so many came before. Far from the start, only those with NUL bytes, and what
     /// follows, are worth the time.
     fn go_on(&mut self, bytes: &[u8], before: usize) {
-        let separators = memchr::memchr_iter(0, bytes).count();
-        self.separators += separators;
-        let beginning = BEGINNING.saturating_sub(before).min(bytes.len());
-        let (length, at_start) = (
-            before + beginning,
-            self.separators - separators + memchr::memchr_iter(0, &bytes[..beginning]).count(),
-        );
-        self.odd |= beginning > 0 && at_start >= MANY && at_start * 3 > length;
+        let (start, rest) = bytes.split_at(BEGINNING.saturating_sub(before).min(bytes.len()));
+        self.separators += nul_bytes(start);
+        let share = self.separators * 3 > before.saturating_add(start.len());
+        self.odd |= !start.is_empty() && self.separators >= MANY && share;
+        self.separators += nul_bytes(rest);
         if self.odd || before >= BEGINNING && self.separators == 0 {
             self.at_separator = false;
             self.partial.clear();
@@ -120,6 +117,10 @@ impl Texts {
         }
         self.partial.drain(..whole);
     }
+}
+
+fn nul_bytes(bytes: &[u8]) -> usize {
+    memchr::memchr_iter(0, bytes).count()
 }
 
 /// Printable ASCII, newlines and tabs. Most output is, and this check is fast.

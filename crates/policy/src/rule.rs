@@ -381,10 +381,10 @@ fn given_by(
 ) -> Option<Vec<bool>> {
     let program = base_name(name);
     let rest = &*ungrouped(rest, program);
+    let may_set = subcommands::goals(program).is_some();
     let literal = |words: &[Word]| {
         let matches = |(at, (pattern, word)): (usize, (&String, &Word))| {
             let is_same = |word: &str| at == 0 && subcommands::is_same(program, pattern, word);
-            let may_set = subcommands::goals(program).is_some();
             let allows = |word: &str| {
                 allows_argument(pattern, word) && !(may_set && sets_variable(pattern, word))
             };
@@ -427,8 +427,12 @@ fn allows_argument(pattern: &str, word: &str) -> bool {
 
 /// Whether a word sets a variable of a program with goals, and the pattern means a goal: `X=./a-test` for `*-test`.
 fn sets_variable(pattern: &str, word: &str) -> bool {
-    let begins = pattern.ends_with('*') && !pattern.starts_with('*') || pattern.starts_with('-');
-    word.contains('=') && !pattern.contains('=') && pattern != "*" && !begins
+    let is_goal = pattern.starts_with('*') || !pattern.ends_with('*');
+    word.contains('=')
+        && !pattern.contains('=')
+        && is_goal
+        && pattern != "*"
+        && !pattern.starts_with('-')
 }
 
 /// The words of a rule, with a sub-command of a group by its other name.

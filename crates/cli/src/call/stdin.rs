@@ -20,10 +20,10 @@ const MAX: usize = MAX_LINE - (2 << 20);
 pub enum StdinError {
     #[error("cannot read standard input: {0}")]
     Unreadable(#[from] io::Error),
-    #[error("standard input is not UTF-8; pass a file's path to the command instead")]
+    #[error("standard input is not UTF-8; pass the path of a file to the command instead")]
     NotText,
     #[error(
-        "standard input is larger than a call may be; pass a file's path to the command instead"
+        "standard input is too large for a call; pass the path of a file to the command instead"
     )]
     TooLarge,
 }
@@ -33,7 +33,7 @@ pub fn is_unused(schema: &Map<String, Value>, arguments: &Map<String, Value>) ->
     is_argument(schema) && !arguments.contains_key(ARGUMENT)
 }
 
-/// Replaces `stdin=-` by what standard input says until it ends.
+/// Replaces `-` in `stdin=-` with all of standard input.
 pub async fn read(
     schema: &Map<String, Value>,
     arguments: &mut Map<String, Value>,

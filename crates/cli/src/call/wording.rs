@@ -2,19 +2,19 @@
 //!
 //! A model reads on with other tools and fields of its answer. A call is over when it is read, and its server with it.
 
+/// How a remark begins if a view does not fit.
+const CUT_VIEW: &str = "the view did not fit: read_file_chunk goes on";
+
 /// The beginning of a remark for models, and the remark that a person reads instead.
 const WORDS: [(&str, &str); 6] = [
     ("spill_uri has all", "omit `view` to see them"),
-    (
-        "the view did not fit: read_file_chunk goes on",
-        "the view did not fit; pass a larger --max-answer",
-    ),
+    (CUT_VIEW, "the view did not fit; pass a larger --max-answer"),
     ("more follows in mcp:", "more changes follow; pass a larger --max-answer"),
     ("select some with json_path", "pass a larger --max-answer"),
     (
         "there is no earlier run of this command",
-        "there is no earlier output to compare with, as every `mcpz call` is a server of its own and keeps none for \
-         the next, so this is the output as it is; write outputs to files and compare them with `diff`",
+        "nothing to compare with: each `mcpz call` starts a server of its own, which keeps no earlier output. This is \
+         the whole output; to compare two runs, save them to files and use `diff`",
     ),
     (
         "pass a larger `timeout`, or run it with `background`",
@@ -31,8 +31,8 @@ pub fn for_person(remark: &str) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
-/// Whether a remark tells that a view leaves lines out, and how to see them.
+/// Whether a remark says that a view leaves lines out.
 pub fn is_of_view(remark: &str) -> bool {
-    let of_view = |part: &str| part.ends_with(" not shown") || part.starts_with(WORDS[1].0);
+    let of_view = |part: &str| part.ends_with(" not shown") || part.starts_with(CUT_VIEW);
     remark.split("; ").any(of_view)
 }

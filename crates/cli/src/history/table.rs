@@ -100,7 +100,7 @@ impl Table<'_> {
     }
 
     fn fit(&self, line: &str) -> String {
-        self.width.map_or_else(|| line.to_owned(), |width| terminal::cut(line, width))
+        terminal::fit(line, self.width)
     }
 
     /// The line with its end in colour, and everything else before the command less bright.

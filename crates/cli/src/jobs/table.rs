@@ -12,9 +12,8 @@ use crate::terminal;
 pub fn print(jobs: &[(Location, JobListing)]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     let width = terminal::width(&stdout);
-    let fit = |line: &str| width.map_or_else(|| line.to_owned(), |at| terminal::cut(line, at));
     let head = columns(["JOB", "RUN", "STATE", "TIME", "OWNER"]) + "COMMAND";
-    writeln!(stdout, "{}", fit(&head))?;
+    writeln!(stdout, "{}", terminal::fit(&head, width))?;
     for (location, job) in jobs {
         let mark = if job.detached { "*" } else { "" };
         let line = columns([
@@ -24,7 +23,7 @@ pub fn print(jobs: &[(Location, JobListing)]) -> io::Result<()> {
             &time(job.duration),
             &visible(&job.owner),
         ]);
-        writeln!(stdout, "{}", fit(&(line + &visible(&job.command))))?;
+        writeln!(stdout, "{}", terminal::fit(&(line + &visible(&job.command)), width))?;
     }
     Ok(())
 }

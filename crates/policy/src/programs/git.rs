@@ -236,13 +236,15 @@ fn options(actions: &mut Actions<'_>, sub: &str, words: &[Word], span: Span) {
         }
     }
     let verb = operands.first().and_then(Word::text);
-    let (adds, moves) = (verb.as_deref() == Some("add"), verb.as_deref() == Some("move"));
     let (made, is_new) = match sub {
         // The folder of a new repository.
         "clone" => (operands.get(1..), true),
         "init" => (operands.get(..1), true),
-        "worktree" if adds => (operands.get(1..2), false),
-        "worktree" if moves => (operands.get(2..3), false),
+        "worktree" => match verb.as_deref() {
+            Some("add") => (operands.get(1..2), false),
+            Some("move") => (operands.get(2..3), false),
+            _ => (None, false),
+        },
         "mailinfo" => (operands.get(..2), false),
         _ => (None, false),
     };

@@ -49,10 +49,8 @@ impl Files {
 
     /// Notes what is at this path, even if that is nothing.
     pub fn watch(&mut self, path: PathBuf) {
-        if self.names.len() < MAX_FILES {
-            let state = State::at(&path, Changed::now());
-            self.names.insert(path, state);
-        }
+        let state = State::at(&path, Changed::now());
+        self.names.insert(path, state);
     }
 
     /// Adds the files in these folders whose names match the pattern.

@@ -43,25 +43,22 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
 
 /// The words that may have to do with where curl writes: all but texts that it sends.
 fn places(words: &[Word]) -> impl Iterator<Item = &Word> {
-    let (mut is_text, mut is_value) = (false, false);
+    // Whether the next word is the value of an option, and if so, whether that is a text.
+    let mut next: Option<bool> = None;
     words.iter().filter(move |word| {
-        let was_text = std::mem::take(&mut is_text);
-        if std::mem::take(&mut is_value) {
-            return !was_text;
+        if let Some(is_text) = next.take() {
+            return !is_text;
         }
         let text = word.text().unwrap_or_default();
-        let letters = text.strip_prefix('-').unwrap_or_default();
-        match (letters.strip_prefix('-'), letters.find(|it| VALUED.contains(it))) {
-            (Some(long), _) => (is_value, is_text) = (TEXTS.has(long), TEXTS.has(long)),
-            (None, Some(at)) => {
-                let is_own = at + 1 < letters.len();
-                let sends = TEXTS.has(&letters[at..=at]);
-                (is_value, is_text) = (!is_own, !is_own && sends);
-                return !(is_own && sends);
-            }
-            (None, None) => {}
+        let Some(option) = text.strip_prefix('-') else { return true };
+        if let Some(long) = option.strip_prefix('-') {
+            next = TEXTS.has(long).then_some(true);
+            return true;
         }
-        true
+        let Some(at) = option.find(|it| VALUED.contains(it)) else { return true };
+        let (is_text, is_last) = (TEXTS.has(&option[at..=at]), at + 1 == option.len());
+        next = is_last.then_some(is_text);
+        is_last || !is_text
     })
 }
 
