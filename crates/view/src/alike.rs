@@ -10,8 +10,8 @@ use memchr::memrchr;
 
 use crate::words::mentions_trouble;
 
-/// Whether two lines have the same form.
-pub fn alike(a: &[u8], b: &[u8]) -> bool {
+/// Whether two lines have the same form. `is_trouble` tells whether the second one mentions trouble, if that matters.
+pub fn alike(a: &[u8], b: &[u8], is_trouble: impl Fn() -> bool) -> bool {
     let (a, b) = (without_last_spaces(a), without_last_spaces(b));
     // How far they have the same form, at the end of a part.
     let (mut done_a, mut done_b) = (0, 0);
@@ -27,7 +27,9 @@ pub fn alike(a: &[u8], b: &[u8]) -> bool {
             continue;
         }
         let (at_a, at_b) = (done_a + same, done_b + same);
-        let Some(end) = same_words(a, b, (at_a, at_b)) else { return false };
+        let Some(end) = same_words(a, b, (at_a, at_b), &is_trouble) else {
+            return false;
+        };
         (done_a, done_b) = end;
         // Both end before what differs: it is not in a word.
         if done_a <= at_a && done_b <= at_b {
@@ -79,15 +81,19 @@ fn begin_of_part(text: &[u8]) -> usize {
 }
 
 /// Where the words of both lines end that two places are in, if they are the same.
-fn same_words(a: &[u8], b: &[u8], at: (usize, usize)) -> Option<(usize, usize)> {
+fn same_words(
+    a: &[u8],
+    b: &[u8],
+    at: (usize, usize),
+    is_trouble: impl Fn() -> bool,
+) -> Option<(usize, usize)> {
     let (begin_a, is_plain) = begin_of_word(a.get(..at.0)?);
     if is_plain && differ_plainly(a.get(at.0), b.get(at.1)) {
         return None;
     }
     let (begin_b, _) = begin_of_word(b.get(..at.1)?);
     let (unit_a, unit_b) = (Unit::first(a.get(begin_a..)?), Unit::first(b.get(begin_b..)?));
-    let is_same = unit_a.is_alike(&unit_b, || mentions_trouble(a));
-    is_same.then_some((begin_a + unit_a.len, begin_b + unit_b.len))
+    unit_a.is_alike(&unit_b, is_trouble).then_some((begin_a + unit_a.len, begin_b + unit_b.len))
 }
 
 /// Where the last word of a text begins, with the spaces before it, and whether it has only letters and signs.
@@ -195,7 +201,12 @@ struct Unit<'a> {
     has_space: bool,
     word: &'a [u8],
     len: usize,
+    /// The text from the word on.
+    from_word: &'a [u8],
 }
+
+/// How far a phrase about trouble may go beyond the word that it begins in, as in `/usr/bin/not found`.
+const BEYOND: usize = 16;
 
 impl<'a> Unit<'a> {
     fn first(text: &'a [u8]) -> Self {
@@ -205,7 +216,7 @@ impl<'a> Unit<'a> {
         let word = rest.get(..end).unwrap_or_default();
         // Spaces before a number align it.
         let has_space = spaces > 0 && !rest.first().is_some_and(u8::is_ascii_digit);
-        Self { has_space, word, len: spaces + end }
+        Self { has_space, word, len: spaces + end, from_word: rest }
     }
 
     fn is_alike(&self, other: &Self, is_trouble: impl Fn() -> bool) -> bool {
@@ -219,10 +230,17 @@ impl<'a> Unit<'a> {
         else {
             return false;
         };
-        let ((folder, _), (other_folder, other_name)) =
-            (self.word.split_at(ours), other.word.split_at(theirs));
+        let (folder, other_folder) = (self.word.get(..ours), other.word.get(..theirs));
         // The rest of both lines is the same, so that one of them can be asked for both.
-        have_same_form(folder, other_folder) && !mentions_trouble(other_name) && !is_trouble()
+        have_same_form(folder.unwrap_or_default(), other_folder.unwrap_or_default())
+            && !mentions_trouble(self.name(ours))
+            && !is_trouble()
+    }
+
+    /// What is after a place in the word, and as much of what follows as may matter.
+    fn name(&self, at: usize) -> &[u8] {
+        let end = self.from_word.len().min(self.word.len() + BEYOND);
+        self.from_word.get(at..end).unwrap_or_default()
     }
 }
 

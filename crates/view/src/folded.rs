@@ -13,7 +13,6 @@
 use std::fmt::Write;
 use std::io::{Read, Result};
 
-use crate::alike::alike;
 use crate::lines::Lines;
 use crate::shown::{Mark, Shown, Text, plural};
 
@@ -232,7 +231,7 @@ impl Folding {
 /// Whether the newest line is alike to one some lines before.
 fn are_alike<R: Read>(lines: &Lines<R>, ago: usize) -> bool {
     let has_cut = lines.recent(0).cut > 0 || lines.recent(ago).cut > 0;
-    !has_cut && alike(lines.bytes(0), lines.bytes(ago))
+    !has_cut && lines.are_alike(ago)
 }
 
 fn is_same<R: Read>(lines: &Lines<R>) -> bool {

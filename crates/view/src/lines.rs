@@ -3,6 +3,7 @@
 //! A line is where it lies in the buffer, without a copy. Of a very long line only the beginning is kept. Of a line
 //! that a progress bar wrote over and over, only what it said last, and states that tell of errors.
 
+use std::cell::Cell;
 use std::io::{ErrorKind, Read, Result};
 
 use memchr::memchr;
@@ -66,24 +67,46 @@ pub struct Lines<R> {
     /// Whether there is a carriage return in anything that was read.
     returns: bool,
     recent: [Line; RECENT],
+    /// Whether they mention trouble, as far as anybody has asked.
+    trouble: [Cell<Option<bool>>; RECENT],
     newest: usize,
 }
 
 impl<R: Read> Lines<R> {
     pub fn new(source: R) -> Self {
         let (buffer, recent) = (vec![0; SMALL], [Line::default(); RECENT]);
-        Self { source, buffer, next: 0, end: 0, returns: false, recent, newest: 0 }
+        let trouble = [const { Cell::new(None) }; RECENT];
+        Self { source, buffer, next: 0, end: 0, returns: false, recent, trouble, newest: 0 }
     }
 
     /// The line that was read some lines ago; 0 is the newest.
     pub fn recent(&self, ago: usize) -> &Line {
-        &self.recent[self.newest.wrapping_sub(ago) % RECENT]
+        &self.recent[self.place(ago)]
+    }
+
+    fn place(&self, ago: usize) -> usize {
+        self.newest.wrapping_sub(ago) % RECENT
     }
 
     /// What was kept of it, without its end.
     pub fn bytes(&self, ago: usize) -> &[u8] {
         let line = self.recent(ago);
         self.buffer.get(line.at..line.at + line.len).unwrap_or_default()
+    }
+
+    /// Whether the newest line is alike to one some lines before, in what was kept of them.
+    pub fn are_alike(&self, ago: usize) -> bool {
+        let trouble = &self.trouble[self.place(ago)];
+        let is_trouble = || {
+            let known = trouble.get().unwrap_or_else(|| mentions_trouble(self.bytes(ago)));
+            trouble.set(Some(known));
+            known
+        };
+        let are_alike = alike(self.bytes(0), self.bytes(ago), is_trouble);
+        if are_alike {
+            self.trouble[self.place(0)].set(trouble.get());
+        }
+        are_alike
     }
 
     /// Reads the next line; false at the end of the output.
@@ -116,7 +139,9 @@ impl<R: Read> Lines<R> {
 
     fn remember(&mut self, line: Line) {
         self.newest = self.newest.wrapping_add(1);
-        self.recent[self.newest % RECENT] = line;
+        let place = self.place(0);
+        self.recent[place] = line;
+        self.trouble[place].set(None);
     }
 
     /// Takes a line that is longer than what is kept. What is kept stays where the line begins, and the rest is
@@ -240,7 +265,8 @@ impl<R: Read> Lines<R> {
     fn make_room(&mut self) {
         let mut end = 0;
         for ago in (0..RECENT).rev() {
-            let line = &mut self.recent[self.newest.wrapping_sub(ago) % RECENT];
+            let place = self.place(ago);
+            let line = &mut self.recent[place];
             self.buffer.copy_within(line.at..line.at + line.len, end);
             line.at = end;
             end += line.len;
@@ -261,7 +287,7 @@ fn last_states(line: &[u8]) -> (Vec<u8>, u64) {
     let mut states = line.split(|byte| *byte == b'\r').filter(|state| !state.is_empty()).peekable();
     let (mut kept, mut dropped) = (Vec::new(), 0);
     while let Some(state) = states.next() {
-        let repeated = states.peek().map(|next| alike(state, next));
+        let repeated = states.peek().map(|next| alike(state, next, || mentions_trouble(next)));
         if repeated == Some(true) || repeated == Some(false) && !mentions_trouble(state) {
             dropped += 1;
             continue;
