@@ -30,6 +30,7 @@ mod shebang;
 mod shells;
 mod shown;
 mod target;
+mod wanted;
 
 use std::collections::HashSet;
 use std::ffi::{CString, OsString};

@@ -69,11 +69,17 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 
 /// All that we see.
 pub fn formats() -> impl Iterator<Item = Format> {
-    // Most machines have none, and then this file is not there either.
-    let mounted = folders().iter().filter(|folder| folder.join("register").exists());
+    let mounted = folders().iter().filter(|folder| are_shown_in(folder));
     let folders = mounted.filter_map(|folder| fs::read_dir(folder).ok());
     let paths = folders.flatten().flatten().map(|entry| entry.path());
     paths.map(|path| Format { text: fs::read_to_string(&path).ok(), path })
+}
+
+/// Whether the kernel shows them in this folder. On most machines it has none, and where it would show them is a folder
+/// of `/proc` like any other.
+fn are_shown_in(folder: &Path) -> bool {
+    let is_plain = |found: rustix::fs::StatFs| found.f_type == libc::PROC_SUPER_MAGIC;
+    !rustix::fs::statfs(folder).is_ok_and(is_plain) && folder.join("register").exists()
 }
 
 /// Where the kernel shows them: in the usual folder, even if it is mounted later, and wherever else it was mounted when

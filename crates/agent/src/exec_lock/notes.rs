@@ -16,7 +16,7 @@ use super::identity::{Changed, FileId};
 use super::note::Note;
 use super::seen::{Confirmed, Seen};
 use super::target::{LOADERS, Target};
-use crate::exec_rules::AllowedProgram;
+use super::wanted::Wanted;
 
 /// How many scripts may run one another.
 const MOST_SCRIPTS: usize = 3;
@@ -49,11 +49,10 @@ struct Other {
 }
 
 /// What a folder, or a link or file on the way, was.
-#[derive(PartialEq, Eq)]
 struct WayNote {
     id: FileId,
-    /// A folder changes with what is in it, and is still the same.
-    changed: Option<Changed>,
+    is_folder: bool,
+    changed: Changed,
 }
 
 impl Notes {
@@ -67,20 +66,20 @@ impl Notes {
     /// A command begins. Names mean files in these folders.
     pub fn begin_in(folders: &[PathBuf]) -> Self {
         let mut new = Self::begin();
-        new.seen.renew(folders);
+        new.seen.renew(folders, Changed::now(), |_| None);
         new
     }
 
     /// The same after an earlier command. What that has found is usually still there.
     pub fn begin_after(earlier: Self, folders: &[PathBuf]) -> Self {
         let Self { mut ways, mut seen, clock, .. } = earlier;
-        if !seen.renew(folders) {
+        let now = Changed::now();
+        // What was changed since is not as this command finds it, whenever it was made.
+        ways.retain(|path, note| note.renew(path));
+        let found = |folder: &Path| ways.get(folder).filter(|it| it.is_folder);
+        if !seen.renew(folders, now, |folder| found(folder).map(|it| (it.id, it.changed))) {
             ways.clear();
         }
-        // What was changed since is not as this command finds it, whenever it was made.
-        ways.retain(|path, note| {
-            fs::symlink_metadata(path).is_ok_and(|found| *note == WayNote::of(&found))
-        });
         let began = Changed::now();
         let clock = Some(clock).filter(ClockWatch::is_even).unwrap_or_else(ClockWatch::new);
         let (files, distrusted) = Default::default();
@@ -94,32 +93,16 @@ impl Notes {
         *self = Self { files, ..Self::begin_after(earlier, folders) };
     }
 
-    /// Notes what these programs are that a command names, and where those are that they need. Names mean files in
-    /// these folders.
-    pub fn take(&mut self, programs: &[AllowedProgram], folders: &[PathBuf]) {
-        folders.iter().for_each(|folder| self.add_folder(folder));
-        let needed: HashSet<&str> = programs.iter().flat_map(AllowedProgram::needs).collect();
-        for pattern in needed.into_iter().filter(|pattern| pattern.starts_with('/')) {
-            match pattern.split_once('*') {
-                None => self.add(pattern.into(), folders, 0),
-                Some((fixed, _)) => {
-                    let folder = fixed.rsplit_once('/').map_or(fixed, |(folder, _)| folder);
-                    self.add_folder(folder.as_ref());
-                }
-            }
-        }
-        for program in programs.iter().filter(|program| program.named) {
-            if !program.name.contains('/') {
-                folders.iter().for_each(|it| self.add(it.join(&program.name), folders, 0));
-            }
-            program.paths().for_each(|path| self.add(path, folders, 0));
-        }
+    /// Notes what is there.
+    pub fn take(&mut self, wanted: &Wanted) {
+        wanted.folders().for_each(|folder| self.add_folder(folder));
+        wanted.files.iter().for_each(|path| self.add(path.clone(), &wanted.search, 0));
     }
 
     /// A process is about to make programs. What has changed by now is not its work.
-    pub fn distrust_changed(&mut self, programs: &[AllowedProgram], folders: &[PathBuf]) {
+    pub fn distrust_changed(&mut self, wanted: &Wanted) {
         let mut now = Self::begin();
-        now.take(programs, folders);
+        now.take(wanted);
         let changed = now.files.into_iter().filter(|(path, note)| {
             !self.files.get(path).is_some_and(|known| known.is_same_as(note))
         });
@@ -127,14 +110,9 @@ impl Notes {
     }
 
     /// Such a process has ended. Notes what it has made, if that is as wanted.
-    pub fn take_made(
-        &mut self,
-        programs: &[AllowedProgram],
-        folders: &[PathBuf],
-        is_wanted: impl Fn(&Path, &Target) -> bool,
-    ) {
+    pub fn take_made(&mut self, wanted: &Wanted, is_wanted: impl Fn(&Path, &Target) -> bool) {
         let mut now = Self::begin();
-        now.take(programs, folders);
+        now.take(wanted);
         for (path, note) in now.files {
             let target = || Target::find_own(None, path.as_os_str().as_bytes());
             if !self.distrusted.contains(&path) && target().is_ok_and(|it| is_wanted(&path, &it)) {
@@ -148,7 +126,7 @@ impl Notes {
         if self.ways.contains_key(folder) {
             return;
         }
-        let is_known = |path: &Path| self.ways.get(path).is_some_and(WayNote::is_folder);
+        let is_known = |path: &Path| self.ways.get(path).is_some_and(|note| note.is_folder);
         let way = way_to(folder, is_known).into_iter().flatten();
         self.ways.extend(way.map(|(path, found)| (path, WayNote::of(&found))));
     }
@@ -187,29 +165,31 @@ impl Notes {
 
     /// Whether the file at this path is what it was, and so is what runs it.
     pub fn fit(&self, path: &Path, target: &Target) -> bool {
-        self.has_same_others()
-            && self.files.get(path).is_some_and(|note| note.is_of(target))
-            && target.parts().all(|part| self.fit(&part.path, part))
+        self.has_same_others() && self.is_noted(path, target)
+    }
+
+    fn is_noted(&self, path: &Path, target: &Target) -> bool {
+        self.files.get(path).is_some_and(|note| note.is_of(target))
+            && target.parts().all(|part| self.is_noted(&part.path, part))
     }
 
     /// Whether a file that no command names is what it was. If it was not noted, it must be older than the command, and
     /// so must what runs it, and the way to them.
     pub fn fit_needed(&self, target: &Target) -> bool {
-        match self.files.contains_key(&target.path) {
-            true => self.fit(&target.path, target),
-            false => self.precede(target),
-        }
+        self.has_same_others()
+            && match self.files.contains_key(&target.path) {
+                true => self.is_noted(&target.path, target),
+                false => self.clock.is_even() && self.precede(target),
+            }
     }
 
     fn precede(&self, target: &Target) -> bool {
         // What is not as an earlier command has found it was changed since then, but perhaps before this one began.
         let is_as_before = |(path, found): &(PathBuf, Metadata)| {
-            self.ways.get(path).is_some_and(|note| *note == WayNote::of(found))
+            self.ways.get(path).is_some_and(|note| note.is_same(found))
                 || self.is_older(Changed::from(found))
         };
-        self.clock.is_even()
-            && self.has_same_others()
-            && self.is_older(target.changed)
+        self.is_older(target.changed)
             && way_to(&target.path, |_| false).is_some_and(|way| {
                 // Below `/proc/self`, a path is another file for us than for the process.
                 let is_it = way.last().is_some_and(|(_, found)| FileId::from(found) == target.id);
@@ -229,11 +209,23 @@ impl Notes {
 
 impl WayNote {
     fn of(found: &Metadata) -> Self {
-        Self { id: found.into(), changed: (!found.is_dir()).then(|| Changed::from(found)) }
+        Self { id: found.into(), is_folder: found.is_dir(), changed: found.into() }
     }
 
-    fn is_folder(&self) -> bool {
-        self.changed.is_none()
+    /// Whether it still is. A folder changes with what is in it, and is still the same.
+    fn is_same(&self, found: &Metadata) -> bool {
+        let now = Self::of(found);
+        (self.id, self.is_folder) == (now.id, now.is_folder)
+            && (self.is_folder || self.changed == now.changed)
+    }
+
+    /// Looks at it again. Returns whether it still is what it was.
+    fn renew(&mut self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|found| {
+            let is_same = self.is_same(&found);
+            *self = Self::of(&found);
+            is_same
+        })
     }
 }
 

@@ -31,6 +31,7 @@ use super::makers::{self, Made, Makers, Makes};
 use super::notes::Notes;
 use super::shells::{is_shell, plain_program};
 use super::target::{Target, base_name};
+use super::wanted::Wanted;
 use crate::exec_rules::{AllowedProgram, ExecRules, MayRun, RefusedBecause};
 
 /// Folders that count as part of every `PATH`.
@@ -76,9 +77,10 @@ pub struct Rules {
     /// `None` if everything is allowed that is not denied.
     allowed: Option<Vec<AllowedProgram>>,
     denied: Denied,
-    /// The server's `PATH`, and the folders in it.
+    /// The server's `PATH`.
     path: Vec<u8>,
-    folders: Vec<PathBuf>,
+    /// Where allowed programs are, in the folders of `PATH` and elsewhere.
+    wanted: Wanted,
     /// Rules for variables.
     variables: Vec<Rule>,
     /// What programs were when the command began, under an allow list.
@@ -99,8 +101,9 @@ impl Rules {
         let folders = folders(&rules.path);
         let denied_in = folders_of(path).chain(folders.iter().cloned()).collect();
         let denied = Denied::new(std::mem::take(&mut rules.denied), denied_in);
+        let wanted = Wanted { search: folders, ..Wanted::default() };
         let (path, variables, makers) = (rules.path.clone(), Vec::new(), Makers::default());
-        let mut new = Self { allowed: None, denied, path, folders, variables, notes: None, makers };
+        let mut new = Self { allowed: None, denied, path, wanted, variables, notes: None, makers };
         new.replace_allowed(rules);
         new
     }
@@ -113,11 +116,13 @@ impl Rules {
     /// Allows these programs instead.
     pub fn replace_allowed(&mut self, rules: ExecRules) {
         if self.path != rules.path {
-            self.folders = folders(&rules.path);
+            self.wanted.search = folders(&rules.path);
             self.path = rules.path;
         }
         self.variables = rules.variables.iter().filter_map(|text| Rule::new(text).ok()).collect();
         self.allowed = rules.allowed.map(|all| all.into_iter().map(with_real_folders).collect());
+        let programs = self.allowed.as_deref().unwrap_or_default();
+        self.wanted = Wanted::new(programs, std::mem::take(&mut self.wanted.search));
         self.makers = Makers::default();
         let earlier = self.notes.take();
         self.note(earlier);
@@ -136,12 +141,12 @@ impl Rules {
     }
 
     fn note(&mut self, earlier: Option<Notes>) {
-        self.notes = self.allowed.as_ref().map(|programs| {
+        self.notes = self.allowed.as_ref().map(|_| {
             let mut notes = match earlier {
-                Some(earlier) => Notes::begin_after(earlier, &self.folders),
-                None => Notes::begin_in(&self.folders),
+                Some(earlier) => Notes::begin_after(earlier, &self.wanted.search),
+                None => Notes::begin_in(&self.wanted.search),
             };
-            notes.take(programs, &self.folders);
+            notes.take(&self.wanted);
             notes
         });
     }
@@ -152,9 +157,10 @@ impl Rules {
             (Some(own), Some(more)) => {
                 let more: Vec<_> = more.into_iter().map(with_real_folders).collect();
                 if let Some(notes) = &mut self.notes {
-                    notes.begin_another(&self.folders);
-                    notes.take(&more, &self.folders);
+                    notes.begin_another(&self.wanted.search);
+                    notes.take(&Wanted::new(&more, self.wanted.search.clone()));
                 }
+                self.wanted.extend(&more);
                 for program in more {
                     if !own.contains(&program) {
                         own.push(program);
@@ -285,9 +291,9 @@ impl Rules {
             _ => return,
         };
         if self.makers.add(process, makes)
-            && let (Some(notes), Some(programs)) = (&mut self.notes, &self.allowed)
+            && let Some(notes) = &mut self.notes
         {
-            notes.distrust_changed(programs, &self.folders);
+            notes.distrust_changed(&self.wanted);
         }
     }
 
@@ -295,13 +301,13 @@ impl Rules {
     pub fn note_what_was_made(&mut self) {
         let (Some(notes), Some(programs)) = (&mut self.notes, &self.allowed) else { return };
         match self.makers.take_ended() {
-            Some(Made::Anything) => notes.take_made(programs, &self.folders, |_, _| true),
+            Some(Made::Anything) => notes.take_made(&self.wanted, |_, _| true),
             // Not those that are found by their names, or needed, nor what a link leads to.
             Some(Made::Binaries(paths)) => {
                 let named: HashSet<_> = programs.iter().flat_map(AllowedProgram::paths).collect();
-                notes.take_made(programs, &self.folders, |path, target| {
+                notes.take_made(&self.wanted, |path, target| {
                     let folder = path.parent().unwrap_or(path);
-                    let is_found = self.folders.iter().any(|it| it == folder);
+                    let is_found = self.wanted.search.iter().any(|it| it == folder);
                     let is_binary = target.links.is_empty() && target.parts().next().is_none();
                     named.contains(path)
                         && !is_found
@@ -423,7 +429,7 @@ impl Rules {
     fn is_in_path(&self, target: &Target) -> bool {
         let path = target.path.as_os_str().as_bytes();
         let name = target.name().as_bytes();
-        self.folders.iter().any(|folder| {
+        self.wanted.search.iter().any(|folder| {
             let folder = folder.as_os_str().as_bytes();
             let rest = path.strip_prefix(folder).and_then(|rest| rest.strip_suffix(name));
             rest == Some(b"/") || (folder.ends_with(b"/") && rest == Some(b""))

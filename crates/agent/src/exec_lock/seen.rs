@@ -22,7 +22,7 @@ const MOST: usize = 1024;
 pub struct Seen {
     began: Option<Instant>,
     /// The folders in which names are looked up, and what each was.
-    folders: HashMap<PathBuf, Option<State>>,
+    folders: Vec<(PathBuf, Option<State>)>,
     /// Files that the kernel runs as they are, without an interpreter.
     files: HashMap<PathBuf, Note>,
     /// Names that are not there.
@@ -44,28 +44,40 @@ pub enum Confirmed {
 }
 
 impl Seen {
-    /// Looks at these folders, and forgets what may not be true any more. False if nothing is known now.
-    pub fn renew(&mut self, folders: &[PathBuf]) -> bool {
-        let now = Changed::now();
-        let look = |path: &PathBuf| (path.clone(), State::at(path, now));
-        let earlier = std::mem::replace(&mut self.folders, folders.iter().map(look).collect());
+    /// Looks at these folders, and forgets what may not be true any more. False if nothing is known now. `found` tells
+    /// what was found at a path, not before `now`, if that is a folder and no link.
+    pub fn renew(
+        &mut self,
+        folders: &[PathBuf],
+        now: Changed,
+        found: impl Fn(&Path) -> Option<(FileId, Changed)>,
+    ) -> bool {
+        let state = |path: &Path| match found(path) {
+            Some((id, changed)) => Some(State::new(id, changed, now)),
+            None => State::at(path, now),
+        };
         let id = |folder: &Option<State>| folder.map(|it| it.id);
+        let mut changed = Vec::new();
         let is_trusted = self.began.is_some_and(|began| began.elapsed() < TRUSTED)
             && self.files.len() + self.absent.len() <= MOST
-            && earlier.len() == self.folders.len()
-            && self.folders.iter().all(|(path, folder)| {
-                earlier.get(path).is_some_and(|before| id(before) == id(folder))
+            && self.folders.iter().map(|(path, _)| path).eq(folders)
+            && self.folders.iter_mut().all(|(path, folder)| {
+                let before = std::mem::replace(folder, state(path));
+                if !State::is_same(before, *folder) {
+                    changed.push(&*path);
+                }
+                id(&before) == id(folder)
             });
         if !is_trusted {
+            let look = |path: &PathBuf| (path.clone(), state(path));
+            self.folders = folders.iter().map(look).collect();
             (self.files, self.absent) = Default::default();
             self.began = Some(Instant::now());
             return false;
         }
-        let is_same = |folder: &Path| {
-            let (before, now) = (earlier.get(folder), self.folders.get(folder));
-            before == now && before.is_some_and(|it| it.is_none_or(|it| it.changed.is_some()))
-        };
-        self.absent.retain(|path| path.parent().is_some_and(is_same));
+        if !changed.is_empty() {
+            self.absent.retain(|path| changed.iter().all(|it| path.parent() != Some(it)));
+        }
         true
     }
 
@@ -89,7 +101,7 @@ impl Seen {
 
     /// Remembers that nothing could be found at this path.
     pub fn add_absent(&mut self, path: PathBuf) {
-        let is_watched = path.parent().is_some_and(|folder| self.folders.contains_key(folder));
+        let is_watched = self.folders.iter().any(|(folder, _)| path.parent() == Some(folder));
         // A link may lead nowhere now, and somewhere else soon.
         if is_watched && fs::symlink_metadata(&path).is_err() {
             self.absent.insert(path);
@@ -100,8 +112,11 @@ impl Seen {
 impl State {
     pub fn at(path: &Path, now: Changed) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
-        let changed = Changed::from(&found);
-        Some(Self { id: (&found).into(), changed: Some(changed).filter(|it| it.is_before(now)) })
+        Some(Self::new((&found).into(), (&found).into(), now))
+    }
+
+    fn new(id: FileId, changed: Changed, now: Changed) -> Self {
+        Self { id, changed: Some(changed).filter(|it| it.is_before(now)) }
     }
 
     /// Whether nothing has changed between two looks.
@@ -160,12 +175,12 @@ mod tests {
         let path = folder.path().join("tool");
         settle(folder.path());
         let mut seen = Seen::default();
-        assert!(!seen.renew(&folders));
+        assert!(!seen.renew(&folders, Changed::now(), |_| None));
         seen.add_absent(path.clone());
-        assert!(seen.renew(&folders));
+        assert!(seen.renew(&folders, Changed::now(), |_| None));
         assert!(matches!(seen.confirm(&path), Some(Confirmed::Nothing)));
         fs::write(&path, "").unwrap();
-        assert!(seen.renew(&folders));
+        assert!(seen.renew(&folders, Changed::now(), |_| None));
         assert!(seen.confirm(&path).is_none());
     }
 
@@ -174,13 +189,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folders = [folder.path().to_owned()];
         let (path, mut seen) = (folder.path().join("tool"), Seen::default());
-        seen.renew(&folders);
-        seen.folders.insert(
-            folders[0].clone(),
-            State::at(&folders[0], Changed { seconds: 0, nanoseconds: 1 }),
-        );
+        seen.renew(&folders, Changed::now(), |_| None);
+        seen.folders[0].1 = State::at(&folders[0], Changed { seconds: 0, nanoseconds: 1 });
         seen.add_absent(path.clone());
-        assert!(seen.renew(&folders));
+        assert!(seen.renew(&folders, Changed::now(), |_| None));
         assert!(seen.confirm(&path).is_none());
     }
 
@@ -192,7 +204,7 @@ mod tests {
         std::os::unix::fs::symlink("elsewhere", &path).unwrap();
         settle(folder.path());
         let mut seen = Seen::default();
-        seen.renew(&folders);
+        seen.renew(&folders, Changed::now(), |_| None);
         seen.add_absent(path.clone());
         assert!(seen.confirm(&path).is_none());
     }
@@ -204,11 +216,11 @@ mod tests {
         fs::create_dir(&folders[0]).unwrap();
         settle(&folders[0]);
         let mut seen = Seen::default();
-        seen.renew(&folders);
+        seen.renew(&folders, Changed::now(), |_| None);
         seen.add_absent(folders[0].join("tool"));
         fs::rename(&folders[0], folder.path().join("old")).unwrap();
         fs::create_dir(&folders[0]).unwrap();
-        assert!(!seen.renew(&folders));
+        assert!(!seen.renew(&folders, Changed::now(), |_| None));
         assert!(seen.confirm(&folders[0].join("tool")).is_none());
     }
 }
