@@ -137,6 +137,11 @@ impl ExecLock {
         Ok(holds)
     }
 
+    /// Looks at what the next run may execute, while nobody waits for it.
+    pub fn look_ahead(&mut self) {
+        self.prepared.iter_mut().for_each(|it| it.rules.look_ahead());
+    }
+
     /// Chooses the first program of the run, about which the kernel does not ask, among these paths, from this
     /// directory. As the kernel does it, what cannot be executed is passed over. Fails if the rules do not let the
     /// keeper execute it.

@@ -134,6 +134,7 @@ impl Keeper {
                 Some(_) => {}
                 None => {
                     self.launcher.prepare();
+                    self.exec_lock.iter_mut().for_each(ExecLock::look_ahead);
                     self.receive(RecvFlags::empty())?;
                 }
             }

@@ -9,12 +9,13 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::clock::ClockWatch;
 use super::formats::formats;
 use super::identity::{Changed, FileId};
 use super::note::Note;
-use super::seen::{Confirmed, Seen};
+use super::seen::{Confirmed, Seen, TRUSTED};
 use super::target::{LOADERS, Target};
 use super::wanted::Wanted;
 
@@ -36,6 +37,8 @@ pub struct Notes {
     others: Vec<Other>,
     /// What earlier commands have found.
     seen: Seen,
+    /// When the ways were looked at for the next command.
+    looked_ahead: Option<Instant>,
 }
 
 /// A file that the kernel uses to run programs, and what it was.
@@ -59,8 +62,8 @@ impl Notes {
     /// A command begins, and nothing is known from before.
     fn begin() -> Self {
         let (began, clock) = (Changed::now(), ClockWatch::new());
-        let (files, ways, distrusted, seen) = Default::default();
-        Self { files, distrusted, ways, began, clock, others: others(), seen }
+        let (files, ways, distrusted, seen, looked_ahead) = Default::default();
+        Self { files, distrusted, ways, began, clock, others: others(), seen, looked_ahead }
     }
 
     /// A command begins. Names mean files in these folders.
@@ -71,19 +74,38 @@ impl Notes {
     }
 
     /// The same after an earlier command. What that has found is usually still there.
-    pub fn begin_after(earlier: Self, folders: &[PathBuf]) -> Self {
-        let Self { mut ways, mut seen, clock, .. } = earlier;
+    pub fn begin_after(mut earlier: Self, folders: &[PathBuf]) -> Self {
         let now = Changed::now();
-        // What was changed since is not as this command finds it, whenever it was made.
-        ways.retain(|path, note| note.renew(path));
-        let found = |folder: &Path| ways.get(folder).filter(|it| it.is_folder);
-        if !seen.renew(folders, now, |folder| found(folder).map(|it| (it.id, it.changed))) {
+        let has_looked = earlier.looked_ahead.take().is_some_and(|at| at.elapsed() < TRUSTED);
+        if !has_looked {
+            earlier.look_at_ways();
+        }
+        let Self { mut ways, mut seen, clock, .. } = earlier;
+        let found = |path: &Path| {
+            let found = ways.get(path).filter(|it| !has_looked && it.is_folder)?;
+            Some((found.id, found.changed))
+        };
+        if !seen.renew(folders, now, found) {
             ways.clear();
         }
         let began = Changed::now();
         let clock = Some(clock).filter(ClockWatch::is_even).unwrap_or_else(ClockWatch::new);
-        let (files, distrusted) = Default::default();
-        Self { files, distrusted, ways, began, clock, others: others(), seen }
+        let (files, distrusted, looked_ahead) = Default::default();
+        Self { files, distrusted, ways, began, clock, others: others(), seen, looked_ahead }
+    }
+
+    /// Looks at the ways for the next command already now, when nobody waits for it. What others change until that
+    /// begins is then not as before, but older than it.
+    pub fn look_ahead(&mut self) {
+        if self.looked_ahead.is_none() {
+            self.look_at_ways();
+            self.looked_ahead = Some(Instant::now());
+        }
+    }
+
+    /// What was changed since an earlier command is not as the next one finds it, whenever it was made.
+    fn look_at_ways(&mut self) {
+        self.ways.retain(|path, note| note.renew(path));
     }
 
     /// Another command begins in the same shell. What earlier ones named is known.

@@ -133,6 +133,11 @@ impl Rules {
         self.denied.keep_up();
     }
 
+    /// Looks at the files of allowed programs for the next run, if that has the same.
+    pub fn look_ahead(&mut self) {
+        self.notes.iter_mut().for_each(Notes::look_ahead);
+    }
+
     /// The same for a run after the one before.
     pub fn begin_again(&mut self) {
         self.makers = Makers::default();

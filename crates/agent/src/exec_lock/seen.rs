@@ -13,7 +13,7 @@ use super::identity::{Changed, FileId};
 use super::note::Note;
 
 /// How long anything is only confirmed.
-const TRUSTED: Duration = Duration::from_secs(10);
+pub const TRUSTED: Duration = Duration::from_secs(10);
 
 /// How many files are remembered.
 const MOST: usize = 1024;
