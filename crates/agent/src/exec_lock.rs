@@ -52,7 +52,7 @@ use prepared::Prepared;
 use processes::{Caller, Next, Processes};
 use rules::Standing;
 use shown::{shown, whole_name};
-use target::{Target, View, base_name, user_namespace_of};
+use target::{Target, View, base_name, namespace_of};
 
 /// How many different refusals are kept.
 const MAX_REFUSED: usize = 20;
@@ -105,6 +105,8 @@ struct LockedRun {
     refused: Vec<RefusedExec>,
     /// The process and the program that were refused last.
     last: Option<(i32, String)>,
+    /// The first process, until it is settled what it looks like.
+    first: Option<i32>,
 }
 
 impl ExecLock {
@@ -203,7 +205,17 @@ impl ExecLock {
         processes.add_first(first.pid, standing, env_program, &words);
         let environment = first.environment.iter().map(|it| it.as_bytes().to_vec()).collect();
         let refused = Vec::new();
-        self.run = Some(LockedRun { prepared, processes, environment, refused, last: None });
+        let (last, first) = (None, Some(first.pid));
+        self.run = Some(LockedRun { prepared, processes, environment, refused, last, first });
+    }
+
+    /// Looks at the first process once more while it starts, so that it need not be looked at when it asks.
+    pub fn settle(&mut self) {
+        if let Some(run) = &mut self.run
+            && let Some(first) = run.first.take()
+        {
+            run.processes.settle_first(first);
+        }
     }
 
     /// Allows the run more than before.
@@ -276,7 +288,7 @@ impl LockedRun {
             return Err(libc::EPERM);
         };
         // In a user namespace of its own, a process mounts things for itself and those it starts, and they see it.
-        let is_seen_here = || user_namespace_of("self") == user_namespace_of(caller.process);
+        let is_seen_here = || namespace_of("self", "user") == namespace_of(caller.process, "user");
         let is_bound = self.prepared.rules.holds(&caller.standing);
         if question.mounts_program_names() || (is_bound && is_seen_here()) {
             self.refuse(&caller, String::from("mount"), &[], RefusedBecause::Mount);

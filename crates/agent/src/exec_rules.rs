@@ -153,7 +153,7 @@ pub enum Argument {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MayRun {
     /// These programs, and no others.
-    Only(Vec<String>),
+    Only(Arc<[String]>),
     /// Everything that is not denied. The same holds for all programs below it.
     Anything,
     /// A shell: what the program may execute that started it.

@@ -228,6 +228,7 @@ impl Keeper {
                 self.answer_execs(signals::wait(&waited));
                 continue;
             }
+            self.exec_lock.iter_mut().for_each(ExecLock::settle);
             let woken;
             (woken, hung_up) = self.wait(&mut run);
             while !hung_up {

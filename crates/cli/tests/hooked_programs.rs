@@ -84,7 +84,7 @@ fn rules(program: &Path) -> Option<ExecRules> {
         files: Vec::new(),
         named: true,
         calls: None,
-        may_run: MayRun::Only(Vec::new()),
+        may_run: MayRun::Only([].into()),
     };
     (known.may_run == nothing)
         .then_some(ExecRules { allowed: Some(vec![rule]), ..ExecRules::default() })

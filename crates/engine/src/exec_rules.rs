@@ -79,7 +79,7 @@ fn translated(lock: &Lock, path: &[u8]) -> ExecRules {
         named: program.named,
         calls: program.arguments.as_ref().map(|all| all.iter().map(call).collect()),
         may_run: match &program.may_run {
-            mcpz_policy::MayRun::Only(programs) => MayRun::Only(programs.to_vec()),
+            mcpz_policy::MayRun::Only(programs) => MayRun::Only(programs.clone()),
             mcpz_policy::MayRun::Anything => MayRun::Anything,
             mcpz_policy::MayRun::AsBefore => MayRun::AsBefore,
         },

@@ -31,6 +31,8 @@ pub struct Notes {
     distrusted: HashSet<PathBuf>,
     /// The parts of the ways to folders, as this command or an earlier one has found them.
     ways: HashMap<PathBuf, WayNote>,
+    /// Whether those to all folders that were wanted last are still known, as far as they were there.
+    knows_ways: bool,
     began: Changed,
     clock: ClockWatch,
     /// What else the kernel runs with programs.
@@ -63,7 +65,8 @@ impl Notes {
     fn begin() -> Self {
         let (began, clock) = (Changed::now(), ClockWatch::new());
         let (files, ways, distrusted, seen, looked_ahead) = Default::default();
-        Self { files, distrusted, ways, began, clock, others: others(), seen, looked_ahead }
+        let (others, knows_ways) = (others(), false);
+        Self { files, distrusted, ways, knows_ways, began, clock, others, seen, looked_ahead }
     }
 
     /// A command begins. Names mean files in these folders.
@@ -80,18 +83,20 @@ impl Notes {
         if !has_looked {
             earlier.look_at_ways();
         }
-        let Self { mut ways, mut seen, clock, .. } = earlier;
+        let Self { mut ways, mut knows_ways, mut seen, clock, .. } = earlier;
         let found = |path: &Path| {
             let found = ways.get(path).filter(|it| !has_looked && it.is_folder)?;
             Some((found.id, found.changed))
         };
         if !seen.renew(folders, now, found) {
             ways.clear();
+            knows_ways = false;
         }
         let began = Changed::now();
         let clock = Some(clock).filter(ClockWatch::is_even).unwrap_or_else(ClockWatch::new);
         let (files, distrusted, looked_ahead) = Default::default();
-        Self { files, distrusted, ways, began, clock, others: others(), seen, looked_ahead }
+        let others = others();
+        Self { files, distrusted, ways, knows_ways, began, clock, others, seen, looked_ahead }
     }
 
     /// Looks at the ways for the next command already now, when nobody waits for it. What others change until that
@@ -105,19 +110,29 @@ impl Notes {
 
     /// What was changed since an earlier command is not as the next one finds it, whenever it was made.
     fn look_at_ways(&mut self) {
+        let before = self.ways.len();
         self.ways.retain(|path, note| note.renew(path));
+        self.knows_ways &= self.ways.len() == before;
+    }
+
+    /// The next command may need programs in other folders.
+    pub fn forget_wanted(&mut self) {
+        self.knows_ways = false;
     }
 
     /// Another command begins in the same shell. What earlier ones named is known.
     pub fn begin_another(&mut self, folders: &[PathBuf]) {
         let files = std::mem::take(&mut self.files);
         let earlier = std::mem::replace(self, Self::begin());
-        *self = Self { files, ..Self::begin_after(earlier, folders) };
+        *self = Self { files, knows_ways: false, ..Self::begin_after(earlier, folders) };
     }
 
     /// Notes what is there.
     pub fn take(&mut self, wanted: &Wanted) {
-        wanted.folders().for_each(|folder| self.add_folder(folder));
+        if !self.knows_ways {
+            wanted.folders().for_each(|folder| self.add_folder(folder));
+            self.knows_ways = true;
+        }
         wanted.files.iter().for_each(|path| self.add(path.clone(), &wanted.search, 0));
     }
 

@@ -143,6 +143,11 @@ impl Processes {
         self.permitted.insert(process, Permitted { started, before: None, was, next });
     }
 
+    /// Takes note of the image of the run's first process, which the kernel had not made when it was added.
+    pub fn settle_first(&mut self, process: i32) {
+        self.caller(process);
+    }
+
     /// The process of a thread, and what it is.
     pub fn caller(&mut self, thread: i32) -> Option<Caller> {
         let (stat, _) = tree::read_stat(thread)?;

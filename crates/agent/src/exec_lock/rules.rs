@@ -20,7 +20,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use mcpz_policy::{Rule, glob, glob_path, is_harmless, is_inert, is_settled};
 
@@ -44,7 +44,7 @@ pub enum Standing {
     /// Everything that is not denied.
     Free,
     /// What everyone may, and these.
-    Bound(Rc<[String]>),
+    Bound(Arc<[String]>),
     /// What everyone may.
     Least,
 }
@@ -67,7 +67,7 @@ impl Standing {
             MayRun::Anything => Self::Free,
             MayRun::AsBefore => before.clone(),
             MayRun::Only(programs) if programs.is_empty() => Self::Least,
-            MayRun::Only(programs) => Self::Bound(programs.as_slice().into()),
+            MayRun::Only(programs) => Self::Bound(programs.clone()),
         }
     }
 }
@@ -124,7 +124,8 @@ impl Rules {
         let programs = self.allowed.as_deref().unwrap_or_default();
         self.wanted = Wanted::new(programs, std::mem::take(&mut self.wanted.search));
         self.makers = Makers::default();
-        let earlier = self.notes.take();
+        let mut earlier = self.notes.take();
+        earlier.iter_mut().for_each(Notes::forget_wanted);
         self.note(earlier);
     }
 

@@ -60,7 +60,11 @@ impl Seen {
         let mut changed = Vec::new();
         let is_trusted = self.began.is_some_and(|began| began.elapsed() < TRUSTED)
             && self.files.len() + self.absent.len() <= MOST
-            && self.folders.iter().map(|(path, _)| path).eq(folders)
+            && self
+                .folders
+                .iter()
+                .map(|(path, _)| path.as_os_str())
+                .eq(folders.iter().map(|it| it.as_os_str()))
             && self.folders.iter_mut().all(|(path, folder)| {
                 let before = std::mem::replace(folder, state(path));
                 if !State::is_same(before, *folder) {

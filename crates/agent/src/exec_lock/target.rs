@@ -68,7 +68,8 @@ pub struct Target {
 pub struct View {
     /// A root from another namespace may be the same folder, on another mount with others below it.
     root: FileOnMount,
-    mounts: FileId,
+    /// The namespace, if the kernel does not tell the mount. A mount belongs to one namespace.
+    mounts: Option<FileId>,
 }
 
 /// What runs a script.
@@ -304,9 +305,9 @@ pub fn executable_of(process: i32) -> Option<FileId> {
     metadata(format!("/proc/{process}/exe")).ok().map(|found| FileId::from(&found))
 }
 
-/// The user namespace of a process, `self` or a number.
-pub fn user_namespace_of(process: impl std::fmt::Display) -> Option<FileId> {
-    metadata(format!("/proc/{process}/ns/user")).ok().map(|found| FileId::from(&found))
+/// A namespace of a process, such as `user`. The process is `self` or a number.
+pub fn namespace_of(process: impl std::fmt::Display, kind: &str) -> Option<FileId> {
+    metadata(format!("/proc/{process}/ns/{kind}")).ok().map(|found| FileId::from(&found))
 }
 
 impl View {
@@ -314,8 +315,9 @@ impl View {
     pub fn of(process: &str) -> Option<Self> {
         let root =
             statx(CWD, format!("/proc/{process}/root"), AtFlags::empty(), FILE_ON_MOUNT).ok()?;
-        let mounts = metadata(format!("/proc/{process}/ns/mnt")).ok()?;
-        Some(Self { root: on_mount(&root), mounts: (&mounts).into() })
+        let root = on_mount(&root);
+        let mounts = if root.1.is_none() { Some(namespace_of(process, "mnt")?) } else { None };
+        Some(Self { root, mounts })
     }
 }
 
