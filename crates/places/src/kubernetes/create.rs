@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::PostParams;
 use mcpz_runtime::random_name;
+use tokio::time::timeout;
 
 use super::Kubernetes;
 use super::cluster::{Cluster, is_missing};
@@ -56,7 +57,7 @@ pub async fn make(
         name,
         image: image.to_owned(),
         pod,
-        time: start_time.mul_f64(TIME_TO_RUN),
+        time: start_time,
         agent: agent.to_owned(),
         agent_file,
     };
@@ -70,6 +71,8 @@ struct Making {
     name: String,
     image: String,
     pod: Pod,
+    /// How long it may take until the agent runs. Nobody waits longer, and a pod whose container has ended meanwhile may
+    /// never read what is sent to it.
     time: Duration,
     agent: PathBuf,
     agent_file: Arc<AgentFile>,
@@ -79,7 +82,13 @@ impl Making {
     async fn make(self) -> Result<Made, PlaceError> {
         let created = self.cluster.pods.create(&PostParams::default(), &self.pod).await;
         let created = created.map_err(|error| self.cluster.refused("create the pod", error))?;
-        let started = self.start(created).await;
+        let started = match timeout(self.time, self.start(created)).await {
+            Ok(started) => started,
+            Err(_) => {
+                let said = "the agent was not there in time".to_owned();
+                Err(KubernetesError::Slow { seconds: self.time.as_secs(), said }.into())
+            }
+        };
         if started.is_err() {
             remove(&self.cluster, &self.name).await;
         }
@@ -88,7 +97,8 @@ impl Making {
 
     async fn start(&self, created: Pod) -> Result<Made, PlaceError> {
         let watched = Watched { container: CONTAINER, image: &self.image };
-        until_running(&self.cluster, created, watched, self.time).await?;
+        let time_to_run = self.time.mul_f64(TIME_TO_RUN);
+        until_running(&self.cluster, created, watched, time_to_run).await?;
         let (said, script) = (Said::default(), MADE.script(&self.agent_file));
         let exec = Exec::start(&self.cluster, &self.name, CONTAINER, script, said.clone()).await?;
         let exec = delivered(exec, &self.image, &self.agent, &self.agent_file, &said).await?;
