@@ -280,9 +280,8 @@ impl Keeper {
         let (Some(lock), Some(rules)) = (&mut self.exec_lock, spawn.exec_rules.take()) else {
             return Ok(None);
         };
-        let (path, files) = self.launcher.files(spawn)?;
         let garbled = |_| Failure { stage: Stage::Confinement, errno: libc::EPROTO };
-        let holds = lock.prepare(&rules, &path).map_err(garbled)?;
+        let holds = lock.prepare(&rules, self.launcher.path(spawn)).map_err(garbled)?;
         let Program::Argv(words) = &spawn.program else { return Ok(None) };
         // The shell of a session was chosen by the server.
         if spawn.stdin == Stdin::Orders || !holds {
@@ -302,6 +301,7 @@ impl Keeper {
             Directory::Handle(handle) => Some(handle.as_fd()),
             _ => opened.as_ref().map(AsFd::as_fd),
         };
+        let files = self.launcher.files(spawn)?;
         let chosen = lock.choose_first(words, (directory, files));
         chosen.map(Some).map_err(|why| match why {
             NotChosen::Denied => Failure { stage: Stage::Denied, errno: libc::EACCES },

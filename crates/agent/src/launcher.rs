@@ -108,12 +108,20 @@ impl Launcher {
         }
     }
 
-    /// The `PATH` that a program will run with, and the files that will be tried.
-    pub fn files(&self, spawn: &Spawn) -> Result<(Vec<u8>, Vec<CString>), Failure> {
+    /// The `PATH` that a program will run with.
+    pub fn path<'a>(&'a self, spawn: &'a Spawn) -> &'a [u8] {
+        let mut set = spawn.environment.iter().rev().filter(|(name, _)| name == "PATH");
+        match set.next() {
+            Some((_, Some(path))) => path.as_bytes(),
+            Some((_, None)) => path_of(&[]),
+            None => path_of(&self.environment),
+        }
+    }
+
+    /// The files that will be tried for a program.
+    pub fn files(&self, spawn: &Spawn) -> Result<Vec<CString>, Failure> {
         let argv = c_strings(arguments(&spawn.program, false))?;
-        let path = path_of(&self.environment_of(spawn)?).to_vec();
-        let files = candidates(argv.first(), &path)?;
-        Ok((path, files))
+        candidates(argv.first(), self.path(spawn))
     }
 
     /// Starts the program in a session of its own, from the file that was chosen, if one was. A filter may demand the
