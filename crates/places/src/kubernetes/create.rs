@@ -71,8 +71,8 @@ struct Making {
     name: String,
     image: String,
     pod: Pod,
-    /// How long it may take until the agent runs. Nobody waits longer, and a pod whose container has ended meanwhile may
-    /// never read what is sent to it.
+    /// How long it may take until the agent runs. Nobody waits longer, and a pod whose container has ended may never
+    /// read what is sent to it.
     time: Duration,
     agent: PathBuf,
     agent_file: Arc<AgentFile>,
