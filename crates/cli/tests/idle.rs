@@ -34,10 +34,13 @@ fn a_job_nobody_uses_is_ended_with_all_it_started() {
     let left = server.run(&format!("MARK={mark} sleep 300 & true"))["background_job"].clone();
     wait_until("its processes", || (survivors(&mark).len() >= 3).then_some(()));
     wait_until("their end", || survivors(&mark).is_empty().then_some(()));
-    let listed = tool(&mut server, "list_jobs", json!({}))["jobs"].clone();
-    for (listed, id) in listed.as_array().unwrap().iter().zip([&job, &left]) {
+    let ended = [job, left].map(|id| {
         let read = tool(&mut server, "read_job", json!({"job_id": id, "wait_for": "exit"}));
-        for told in [listed, &read] {
+        (id, read)
+    });
+    let listed = tool(&mut server, "list_jobs", json!({}))["jobs"].clone();
+    for (listed, (id, read)) in listed.as_array().unwrap().iter().zip(&ended) {
+        for told in [listed, read] {
             assert_eq!((&told["job_id"], &told["state"]), (id, &json!("stopped")));
             assert_eq!(told["message"], "ended after 2 seconds without use");
         }

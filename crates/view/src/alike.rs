@@ -8,7 +8,7 @@
 
 use memchr::memrchr;
 
-use crate::words::mentions_trouble;
+use crate::words::{LONGEST_PHRASE, mentions_trouble};
 
 /// Whether two lines have the same form. `is_trouble` tells whether the second one mentions trouble, if that matters.
 pub fn alike(a: &[u8], b: &[u8], is_trouble: impl Fn() -> bool) -> bool {
@@ -205,9 +205,6 @@ struct Unit<'a> {
     from_word: &'a [u8],
 }
 
-/// How far a phrase about trouble may go beyond the word that it begins in, as in `/usr/bin/not found`.
-const BEYOND: usize = 16;
-
 impl<'a> Unit<'a> {
     fn first(text: &'a [u8]) -> Self {
         let spaces = text.iter().take_while(|byte| is(**byte, SPACE)).count();
@@ -237,9 +234,9 @@ impl<'a> Unit<'a> {
             && !is_trouble()
     }
 
-    /// What is after a place in the word, and as much of what follows as may matter.
+    /// What is after a place in the word, and as far as a phrase may go that begins there, as in `/usr/bin/not found`.
     fn name(&self, at: usize) -> &[u8] {
-        let end = self.from_word.len().min(self.word.len() + BEYOND);
+        let end = self.from_word.len().min(self.word.len() + LONGEST_PHRASE);
         self.from_word.get(at..end).unwrap_or_default()
     }
 }

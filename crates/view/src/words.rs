@@ -21,6 +21,18 @@ const PHRASES: &[&str] = &[
     "not ok", "err!", "crashloopbackoff", "imagepullbackoff", "oomkilled", "✗", "✘", "✖", "✕", "❌",
 ];
 
+/// How long the longest of them is.
+pub const LONGEST_PHRASE: usize = {
+    let (mut longest, mut at) = (0, 0);
+    while at < PHRASES.len() {
+        if PHRASES[at].len() > longest {
+            longest = PHRASES[at].len();
+        }
+        at += 1;
+    }
+    longest
+};
+
 static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let mut builder = AhoCorasick::builder();
     builder.ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA));

@@ -2,7 +2,8 @@
 //!
 //! A policy allows a program for what it is, or an interpreter because a script names it. A command that may only copy
 //! files could put others in their place. So the files of the programs that it names are noted before it begins. Those
-//! that they need are too many for that. They must be older than the command, in folders that are still the same.
+//! that they need are too many for that. They must be older than the command, in folders that are still the same. The
+//! ways to these folders are looked at between two commands, when nobody waits; what changes then is older as well.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
@@ -115,7 +116,7 @@ impl Notes {
         self.knows_ways &= self.ways.len() == before;
     }
 
-    /// The next command may need programs in other folders.
+    /// The next command may need programs in other folders than the last.
     pub fn forget_wanted(&mut self) {
         self.knows_ways = false;
     }

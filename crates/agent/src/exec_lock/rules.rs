@@ -134,7 +134,7 @@ impl Rules {
         self.denied.keep_up();
     }
 
-    /// Looks at the files of allowed programs for the next run, if that has the same.
+    /// Looks at the ways to allowed programs for the next run.
     pub fn look_ahead(&mut self) {
         self.notes.iter_mut().for_each(Notes::look_ahead);
     }
