@@ -8,7 +8,7 @@
 
 use memchr::memrchr;
 
-use crate::words::{LONGEST_PHRASE, mentions_trouble};
+use crate::words::mentions_trouble_early;
 
 /// Whether two lines have the same form. `is_trouble` tells whether the second one mentions trouble, if that matters.
 pub fn alike(a: &[u8], b: &[u8], is_trouble: impl Fn() -> bool) -> bool {
@@ -22,7 +22,8 @@ pub fn alike(a: &[u8], b: &[u8], is_trouble: impl Fn() -> bool) -> bool {
         if same == rest_a.len() && same == rest_b.len() {
             return true;
         }
-        if let Some((len_a, len_b)) = same_parts(rest_a, rest_b, same) {
+        let same_names = || same_names(rest_a, rest_b, same, &is_trouble);
+        if let Some((len_a, len_b)) = same_parts(rest_a, rest_b, same).or_else(same_names) {
             (done_a, done_b) = (done_a + len_a, done_b + len_b);
             continue;
         }
@@ -48,9 +49,18 @@ fn without_last_spaces(line: &[u8]) -> &[u8] {
 fn same_parts(a: &[u8], b: &[u8], at: usize) -> Option<(usize, usize)> {
     let begin = begin_of_part(a.get(..at)?);
     let (from_a, from_b) = (a.get(begin..)?, b.get(begin..)?);
-    let is_plain = !from_a.get(..at - begin)?.iter().any(|byte| is(*byte, CHANGING));
+    let before = from_a.get(..at - begin)?;
+    let is_plain = !before.iter().any(|byte| is(*byte, CHANGING));
     if is_plain && differ_plainly(a.get(at), b.get(at)) {
         return None;
+    }
+    // Most often, both are.
+    if let Some(len_a) = simple_number(from_a)
+        && let Some(len_b) = simple_number(from_b)
+        && len_a.min(len_b) >= before.len()
+        && len_a.max(len_b) > before.len()
+    {
+        return Some((begin + len_a, begin + len_b));
     }
     let (mut rest_a, mut rest_b) = (from_a, from_b);
     loop {
@@ -78,6 +88,27 @@ fn begin_of_part(text: &[u8]) -> usize {
         begin -= 1;
     }
     begin
+}
+
+/// Where the words of both texts end that a place is in, if these are names of files in the same folder.
+fn same_names(
+    a: &[u8],
+    b: &[u8],
+    at: usize,
+    is_trouble: impl Fn() -> bool,
+) -> Option<(usize, usize)> {
+    let begin = a.get(..at)?.iter().rposition(|byte| is(*byte, BETWEEN | FOLDER))?;
+    let end = |text: &[u8]| {
+        let rest = text.get(at..).unwrap_or_default();
+        at + rest.iter().position(|byte| is(*byte, BETWEEN | FOLDER)).unwrap_or(rest.len())
+    };
+    let (end_a, end_b) = (end(a), end(b));
+    let are_names = a.get(begin) == Some(&b'/')
+        && a.get(end_a) != Some(&b'/')
+        && b.get(end_b) != Some(&b'/')
+        && end_a.max(end_b) > at;
+    (are_names && !mentions_trouble_early(a.get(begin..)?, end_a - begin) && !is_trouble())
+        .then_some((end_a, end_b))
 }
 
 /// Where the words of both lines end that two places are in, if they are the same.
@@ -166,6 +197,8 @@ fn differ_plainly(a: Option<&u8>, b: Option<&u8>) -> bool {
 const SPACE: u8 = 1;
 /// Between words, and not part of a path.
 const BETWEEN: u8 = 2;
+/// Between the names in a path.
+const FOLDER: u8 = 4;
 /// After this, a word may have the same form though it has other letters.
 const CHANGING: u8 = 8;
 const DIGIT: u8 = 16;
@@ -184,7 +217,7 @@ const KINDS: [u8; 256] = {
             b'0'..=b'9' => CHANGING | DIGIT,
             b'a'..=b'f' | b'A'..=b'F' => HEX_LETTER,
             b'g'..=b'z' | b'G'..=b'Z' => OTHER_LETTER,
-            b'/' => CHANGING,
+            b'/' => CHANGING | FOLDER,
             _ => 0,
         };
         byte += 1;
@@ -212,7 +245,8 @@ impl<'a> Unit<'a> {
         let end = rest.iter().position(|byte| is(*byte, BETWEEN)).unwrap_or(rest.len());
         let word = rest.get(..end).unwrap_or_default();
         // Spaces before a number align it.
-        let has_space = spaces > 0 && !rest.first().is_some_and(u8::is_ascii_digit);
+        let is_number = || matches!(Part::first(rest), Some((Part::Number | Part::Duration, _)));
+        let has_space = spaces > 0 && !is_number();
         Self { has_space, word, len: spaces + end, from_word: rest }
     }
 
@@ -230,14 +264,14 @@ impl<'a> Unit<'a> {
         let (folder, other_folder) = (self.word.get(..ours), other.word.get(..theirs));
         // The rest of both lines is the same, so that one of them can be asked for both.
         have_same_form(folder.unwrap_or_default(), other_folder.unwrap_or_default())
-            && !mentions_trouble(self.name(ours))
+            && !self.mentions_trouble_after(ours)
             && !is_trouble()
     }
 
-    /// What is after a place in the word, and as far as a phrase may go that begins there, as in `/usr/bin/not found`.
-    fn name(&self, at: usize) -> &[u8] {
-        let end = self.from_word.len().min(self.word.len() + LONGEST_PHRASE);
-        self.from_word.get(at..end).unwrap_or_default()
+    /// Whether words of trouble begin after a place in the word. They may go on after it, as in `/usr/bin/not found`.
+    fn mentions_trouble_after(&self, at: usize) -> bool {
+        let name = self.from_word.get(at..).unwrap_or_default();
+        mentions_trouble_early(name, self.word.len() - at)
     }
 }
 
@@ -293,6 +327,22 @@ impl<'a> Part<'a> {
         };
         Some((part, word.get(len..)?))
     }
+}
+
+/// The length of a number that a text begins with, if it is one that is told by its letters and digits alone.
+fn simple_number(text: &[u8]) -> Option<usize> {
+    let (len, kinds) = alphanumeric(text);
+    let is_simple = match kinds {
+        DIGIT => text.get(len) != Some(&b'.'),
+        _ if kinds & OTHER_LETTER != 0 => false,
+        _ => len >= shortest_hex(kinds),
+    };
+    let may_be_uuid = len == 8 && text.get(len) == Some(&b'-');
+    (is_simple && !may_be_uuid).then_some(len)
+}
+
+fn shortest_hex(kinds: u8) -> usize {
+    if kinds & DIGIT != 0 { SHORTEST_HEX } else { SHORTEST_HEX_OF_LETTERS }
 }
 
 /// How many letters and digits a text begins with, and of what kinds they are.
@@ -358,8 +408,7 @@ fn hex(text: &[u8], len: usize, kinds: u8) -> Option<usize> {
     {
         return Some(uuid);
     }
-    let shortest = if kinds & DIGIT != 0 { SHORTEST_HEX } else { SHORTEST_HEX_OF_LETTERS };
-    (kinds & HEX_LETTER != 0 && len >= shortest).then_some(len)
+    (kinds & HEX_LETTER != 0 && len >= shortest_hex(kinds)).then_some(len)
 }
 
 /// How many letters and digits a text begins with, if all are hexadecimal.

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use aho_corasick::Anchored;
+use aho_corasick::automaton::Automaton;
+use aho_corasick::dfa::DFA;
 
 /// Beginnings of words. Other letters before or after them may make harmless words.
 #[rustfmt::skip]
@@ -21,22 +23,8 @@ const PHRASES: &[&str] = &[
     "not ok", "err!", "crashloopbackoff", "imagepullbackoff", "oomkilled", "✗", "✘", "✖", "✕", "❌",
 ];
 
-/// How long the longest of them is.
-pub const LONGEST_PHRASE: usize = {
-    let (mut longest, mut at) = (0, 0);
-    while at < PHRASES.len() {
-        if PHRASES[at].len() > longest {
-            longest = PHRASES[at].len();
-        }
-        at += 1;
-    }
-    longest
-};
-
-static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let mut builder = AhoCorasick::builder();
-    builder.ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA));
-    builder.build(STEMS.iter().chain(PHRASES)).ok()
+static WORDS: LazyLock<Option<DFA>> = LazyLock::new(|| {
+    DFA::builder().ascii_case_insensitive(true).build(STEMS.iter().chain(PHRASES)).ok()
 });
 
 /// A word that may tell of trouble.
@@ -48,12 +36,30 @@ pub enum Word {
 
 /// Whether a text has any such word, also as a part of another one.
 pub fn mentions_trouble(text: &[u8]) -> bool {
-    WORDS.as_ref().is_none_or(|words| words.is_match(text))
+    mentions_trouble_early(text, text.len())
+}
+
+/// Whether a text has any such word that begins in its first bytes. It may be longer than these.
+pub fn mentions_trouble_early(text: &[u8], first: usize) -> bool {
+    let Some(words) = WORDS.as_ref() else { return true };
+    let Ok(start) = words.start_state(Anchored::No) else { return true };
+    let mut state = start;
+    for (at, byte) in text.iter().enumerate() {
+        // Nothing has begun.
+        if state == start && at >= first {
+            break;
+        }
+        state = words.next_state(Anchored::No, state, *byte);
+        if words.is_match(state) {
+            return true;
+        }
+    }
+    false
 }
 
 /// All such words in a text.
 pub fn troubling_words(text: &[u8]) -> impl Iterator<Item = Word> {
-    let found = WORDS.as_ref().map(|words| words.find_iter(text));
+    let found = WORDS.as_ref().and_then(|words| words.try_find_iter(text.into()).ok());
     found.into_iter().flatten().map(|found| {
         let is_stem = found.pattern().as_usize() < STEMS.len();
         if is_stem { Word::Stem(found.range()) } else { Word::Phrase(found.range()) }

@@ -12,6 +12,7 @@ fn line() -> impl Strategy<Value = String> {
         "(/[ab1]{1,2}){1,3}[_.-]?[ab1]{0,3}( [a1]{1,2})?",
         "([0-9a-f]{8}|[a-f]{8}|1234)-([0-9a-f]{4}-){3}([0-9a-f]{12}|[0-9a-f]{11})",
         "(a  ?|fail |)([0-9]{1,3}[.]){0,3}[0-9]{1,2}(s|ms|m2s|x1f|)",
+        "a {1,2}(9|cafe9|deadbeef|1.5s)(/[ab])?( b)?",
     ]
 }
 
@@ -38,6 +39,7 @@ fn numbers_hashes_times_and_names_of_files_do_not_matter() {
         ("12:00:01 x", "9:30:59 x"),
         ("a   9 b", "a 10 b"),
         ("[ 9] x", "[10] x"),
+        ("a  9 b", "a cafe9 b"),
         ("took 1.5s", "took 350ms"),
         ("took 1m2s", "took 3s"),
         ("id a3f5c9d end", "id 1234567 end"),
