@@ -30,6 +30,7 @@ mod shebang;
 mod shells;
 mod shown;
 mod target;
+mod view;
 mod wanted;
 
 use std::collections::HashSet;
@@ -52,7 +53,8 @@ use prepared::Prepared;
 use processes::{Caller, Next, Processes};
 use rules::Standing;
 use shown::{shown, whole_name};
-use target::{Target, View, base_name, namespace_of};
+use target::{Target, base_name};
+use view::{View, namespace_of};
 
 /// How many different refusals are kept.
 const MAX_REFUSED: usize = 20;

@@ -1,5 +1,6 @@
 //! The loader that a binary names, which the kernel runs in its place.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -11,6 +12,9 @@ pub const MAGIC: &[u8] = b"\x7fELF";
 const MAX_TABLE: usize = 64 << 10;
 
 const MAX_PATH: usize = 4096;
+
+/// How much of a binary usually has all that is needed here.
+pub const BEGINNING: usize = 4096;
 
 /// The type of the entry that names the loader.
 const LOADER: usize = 3;
@@ -57,30 +61,39 @@ pub fn is_native(head: &[u8]) -> bool {
     head.starts_with(MAGIC) && number(head, MACHINE).is_some_and(is_native)
 }
 
-/// The path of the loader, if the file is a binary and names one. `head` is how the file begins. Which layout counts
-/// depends on the processor and the kernel, so a file that names a loader by both is not clear.
-pub fn loader(file: &File, head: &[u8]) -> io::Result<Option<Vec<u8>>> {
-    if !head.starts_with(MAGIC) {
+/// The path of the loader, if the file is a binary and names one. `beginning` is how the file begins. Which layout
+/// counts depends on the processor and the kernel, so a file that names a loader by both is not clear.
+pub fn loader(file: &File, beginning: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    if !beginning.starts_with(MAGIC) {
         return Ok(None);
     }
-    match (WIDE.loader(file, head), NARROW.loader(file, head)) {
+    match (WIDE.loader(file, beginning), NARROW.loader(file, beginning)) {
         (Some(_), Some(_)) => Err(io::Error::from_raw_os_error(libc::EIO)),
         (one, other) => Ok(one.or(other)),
     }
 }
 
 impl Layout {
-    fn loader(&self, file: &File, head: &[u8]) -> Option<Vec<u8>> {
-        number(head, (self.entry_size, 2)).filter(|size| *size == self.entry)?;
-        let count = number(head, (self.count, 2))?;
-        let mut table = vec![0; (count * self.entry).min(MAX_TABLE)];
-        file.read_exact_at(&mut table, number(head, self.table)? as u64).ok()?;
+    fn loader(&self, file: &File, beginning: &[u8]) -> Option<Vec<u8>> {
+        number(beginning, (self.entry_size, 2)).filter(|size| *size == self.entry)?;
+        let size = (number(beginning, (self.count, 2))? * self.entry).min(MAX_TABLE);
+        let table = read(file, beginning, number(beginning, self.table)?, size)?;
         let entry = table.chunks_exact(self.entry).find(|it| number(it, (0, 4)) == Some(LOADER))?;
-        let mut path = vec![0; number(entry, self.size)?.min(MAX_PATH)];
-        file.read_exact_at(&mut path, number(entry, self.offset)? as u64).ok()?;
+        let size = number(entry, self.size)?.min(MAX_PATH);
+        let mut path = read(file, beginning, number(entry, self.offset)?, size)?.into_owned();
         path.truncate(path.iter().position(|byte| *byte == 0).unwrap_or(path.len()));
         Some(path)
     }
+}
+
+/// Some bytes of a file from a place on, out of its beginning if that has them.
+fn read<'a>(file: &File, beginning: &'a [u8], at: usize, size: usize) -> Option<Cow<'a, [u8]>> {
+    if let Some(known) = beginning.get(at..at.checked_add(size)?) {
+        return Some(Cow::Borrowed(known));
+    }
+    let mut bytes = vec![0; size];
+    file.read_exact_at(&mut bytes, at as u64).ok()?;
+    Some(Cow::Owned(bytes))
 }
 
 /// A number at a place, in this machine's order of bytes: the kernel runs no others.

@@ -10,6 +10,7 @@ use super::elf;
 use super::shebang::{self, HEAD};
 
 /// A file that describes a format, or says whether all are switched on, or takes new ones.
+#[derive(Debug)]
 pub struct Format {
     pub path: PathBuf,
     /// What it says, if it can be read.
@@ -68,11 +69,11 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 }
 
 /// All that we see.
-pub fn formats() -> impl Iterator<Item = Format> {
+pub fn formats() -> Vec<Format> {
     let mounted = folders().iter().filter(|folder| are_shown_in(folder));
     let folders = mounted.filter_map(|folder| fs::read_dir(folder).ok());
     let paths = folders.flatten().flatten().map(|entry| entry.path());
-    paths.map(|path| Format { text: fs::read_to_string(&path).ok(), path })
+    paths.map(|path| Format { text: fs::read_to_string(&path).ok(), path }).collect()
 }
 
 /// Whether the kernel shows them in this folder. On most machines it has none, and where it would show them is a folder

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::clock::ClockWatch;
-use super::formats::formats;
+use super::formats::{Format, formats};
 use super::identity::{Changed, FileId};
 use super::note::Note;
 use super::seen::{Confirmed, Seen, TRUSTED};
@@ -66,7 +66,7 @@ impl Notes {
     fn begin() -> Self {
         let (began, clock) = (Changed::now(), ClockWatch::new());
         let (files, ways, distrusted, seen, looked_ahead) = Default::default();
-        let (others, knows_ways) = (others(), false);
+        let (others, knows_ways) = (others(&formats()), false);
         Self { files, distrusted, ways, knows_ways, began, clock, others, seen, looked_ahead }
     }
 
@@ -96,7 +96,7 @@ impl Notes {
         let began = Changed::now();
         let clock = Some(clock).filter(ClockWatch::is_even).unwrap_or_else(ClockWatch::new);
         let (files, distrusted, looked_ahead) = Default::default();
-        let others = others();
+        let others = others(&formats());
         Self { files, distrusted, ways, knows_ways, began, clock, others, seen, looked_ahead }
     }
 
@@ -203,7 +203,7 @@ impl Notes {
 
     /// Whether the file at this path is what it was, and so is what runs it.
     pub fn fit(&self, path: &Path, target: &Target) -> bool {
-        self.has_same_others() && self.is_noted(path, target)
+        self.has_same_others(target) && self.is_noted(path, target)
     }
 
     fn is_noted(&self, path: &Path, target: &Target) -> bool {
@@ -214,7 +214,7 @@ impl Notes {
     /// Whether a file that no command names is what it was. If it was not noted, it must be older than the command, and
     /// so must what runs it, and the way to them.
     pub fn fit_needed(&self, target: &Target) -> bool {
-        self.has_same_others()
+        self.has_same_others(target)
             && match self.files.contains_key(&target.path) {
                 true => self.is_noted(&target.path, target),
                 false => self.clock.is_even() && self.precede(target),
@@ -236,8 +236,8 @@ impl Notes {
             && target.parts().all(|part| self.precede(part))
     }
 
-    fn has_same_others(&self) -> bool {
-        others().iter().eq(&self.others)
+    fn has_same_others(&self, target: &Target) -> bool {
+        others(target.formats()).iter().eq(&self.others)
     }
 
     fn is_older(&self, changed: Changed) -> bool {
@@ -302,13 +302,13 @@ fn way_to(path: &Path, is_known: impl Fn(&Path) -> bool) -> Option<Vec<(PathBuf,
     path.is_absolute().then_some(way)
 }
 
-/// The usual loaders, and the formats for which the kernel was told an interpreter, as they are now.
-fn others() -> Vec<Other> {
-    let loaders = LOADERS.iter().map(|path| (PathBuf::from(path), None));
-    let formats = formats().map(|format| (format.path, format.text));
+/// The usual loaders as they are now, and the formats for which the kernel was told an interpreter.
+fn others(formats: &[Format]) -> Vec<Other> {
+    let loaders = LOADERS.iter().map(|path| (Path::new(path), None));
+    let formats = formats.iter().map(|format| (&*format.path, format.text.clone()));
     let found = loaders.chain(formats).filter_map(|(path, text)| {
-        let found = fs::metadata(&path).ok()?;
-        Some(Other { path, id: FileId::from(&found), changed: Changed::from(&found), text })
+        let found = fs::metadata(path).ok()?;
+        Some(Other { path: path.into(), id: (&found).into(), changed: (&found).into(), text })
     });
     found.collect()
 }

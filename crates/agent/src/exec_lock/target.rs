@@ -3,6 +3,7 @@
 //! The path is looked up from the process's own root and directory. `/proc/self` and what leads to it mean another
 //! process to us, so such links are followed only where the path begins with them.
 
+use std::cell::OnceCell;
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::{File, metadata};
 use std::io;
@@ -12,13 +13,13 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use libc::c_int;
-use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, makedev, statx};
 
 use super::elf;
 use super::formats::{Format, Nature, formats};
 use super::identity::{Changed, FileId};
 use super::listener::Named;
 use super::shebang::{HEAD, shebang};
+use super::view::{FileOnMount, View};
 
 /// The usual loaders of this machine's programs.
 #[cfg(target_arch = "x86_64")]
@@ -59,17 +60,9 @@ pub struct Target {
     pub is_executable: bool,
     /// How it begins, if it can be read.
     head: Option<[u8; HEAD]>,
+    formats: OnceCell<Vec<Format>>,
     /// Whether the process sees the same files as we do under the same names.
     pub same_view: bool,
-}
-
-/// The root directory and the mounts of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct View {
-    /// A root from another namespace may be the same folder, on another mount with others below it.
-    root: FileOnMount,
-    /// The namespace, if the kernel does not tell the mount. A mount belongs to one namespace.
-    mounts: Option<FileId>,
 }
 
 /// What runs a script.
@@ -88,7 +81,7 @@ impl Target {
     /// Finds the file that the kernel will execute for this process. Fails as the call itself would, or with ELOOP or
     /// EXDEV if that cannot be told.
     pub fn find(process: i32, named: &Named, ours: View) -> io::Result<Self> {
-        let mut same_view = View::of(&process.to_string()).is_some_and(|its| its == ours);
+        let mut same_view = View::of(process).is_some_and(|its| its == ours);
         let (path, file) = match named {
             Named::Open(descriptor) => {
                 let link = format!("/proc/{process}/fd/{descriptor}");
@@ -145,6 +138,7 @@ impl Target {
             is_roots: found.uid() == 0,
             is_executable: found.is_file() && found.mode() & 0o111 != 0,
             head: None,
+            formats: OnceCell::new(),
             same_view,
             file: file.into(),
         };
@@ -152,8 +146,9 @@ impl Target {
             target.is_readable = false;
             return Ok(target);
         };
-        let mut head = [0; HEAD];
-        let length = file.read_at(&mut head, 0)?;
+        let mut beginning = [0; elf::BEGINNING];
+        let length = file.read_at(&mut beginning, 0)?;
+        let head = *beginning.first_chunk().unwrap_or(&[0; HEAD]);
         target.head = Some(head);
         let other = |path: &[u8]| {
             let opened = match same_view {
@@ -168,7 +163,7 @@ impl Target {
                 return Err(io::Error::from_raw_os_error(libc::ELOOP));
             }
             target.interpreter = Some(Interpreter::new(other(path)?, path, argument));
-        } else if let Some(path) = elf::loader(&file, &head[..length])?
+        } else if let Some(path) = elf::loader(&file, &beginning[..length])?
             && !(same_view && LOADERS.iter().any(|usual| usual.as_bytes() == &*path))
             // The kernel does not ask for the loader of a loader.
             && depth <= MAX_SCRIPTS
@@ -203,8 +198,12 @@ impl Target {
 
     /// How the kernel runs it and its parts: the first that is not usual.
     pub fn whole_nature(&self) -> Nature {
-        let formats: Vec<_> = formats().collect();
-        self.nature_among(&formats)
+        self.nature_among(self.formats())
+    }
+
+    /// The formats that the kernel was told, as they were when this was first asked.
+    pub fn formats(&self) -> &[Format] {
+        self.formats.get_or_init(formats)
     }
 
     fn nature_among(&self, formats: &[Format]) -> Nature {
@@ -305,38 +304,10 @@ pub fn executable_of(process: i32) -> Option<FileId> {
     metadata(format!("/proc/{process}/exe")).ok().map(|found| FileId::from(&found))
 }
 
-/// A namespace of a process, such as `user`. The process is `self` or a number.
-pub fn namespace_of(process: impl std::fmt::Display, kind: &str) -> Option<FileId> {
-    metadata(format!("/proc/{process}/ns/{kind}")).ok().map(|found| FileId::from(&found))
-}
-
-impl View {
-    /// The view of a process, `self` or a number.
-    pub fn of(process: &str) -> Option<Self> {
-        let root =
-            statx(CWD, format!("/proc/{process}/root"), AtFlags::empty(), FILE_ON_MOUNT).ok()?;
-        let root = on_mount(&root);
-        let mounts = if root.1.is_none() { Some(namespace_of(process, "mnt")?) } else { None };
-        Some(Self { root, mounts })
-    }
-}
-
-/// A file and the mount that it is on, if this kernel tells.
-type FileOnMount = (FileId, Option<u64>);
-
-const FILE_ON_MOUNT: StatxFlags = StatxFlags::INO.union(StatxFlags::MNT_ID);
-
-fn on_mount(found: &Statx) -> FileOnMount {
-    let tells = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
-    let device = makedev(found.stx_dev_major, found.stx_dev_minor);
-    (FileId { device, inode: found.stx_ino }, tells.then_some(found.stx_mnt_id))
-}
-
 /// Whether an open file is what we find at this path, on the same mount.
 fn is_seen_at(file: &OwnedFd, path: &Path) -> bool {
-    let found = |file: &OwnedFd| statx(file, "", AtFlags::EMPTY_PATH, FILE_ON_MOUNT);
     let Ok(seen) = open_clear(None, path.as_os_str().as_bytes(), 0) else { return false };
-    matches!((found(&seen), found(file)), (Ok(seen), Ok(file)) if on_mount(&seen) == on_mount(&file))
+    matches!((FileOnMount::of(&seen), FileOnMount::of(file)), (Some(seen), Some(file)) if seen == file)
 }
 
 /// Where the links lead that a path of a process is, one after the other.
