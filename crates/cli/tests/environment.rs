@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{MCPZ, Server};
 
 /// A server in an environment of its own, with a `[shell_tool]` table.
@@ -23,12 +23,13 @@ fn start(variables: &[(&str, &str)], flags: &[&str], table: &str) -> Server {
 }
 
 /// What tells programs that a program reads what they print.
-const TOLD: [(&str, &str); 5] = [
+const TOLD: [(&str, &str); 6] = [
     ("AI_AGENT", "mcpz"),
     ("AGENT", "1"),
     ("NO_COLOR", "1"),
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
+    ("TERM", "dumb"),
 ];
 
 /// The variables of a command, but for those its shell makes up, those of the test's client and [`TOLD`].
@@ -116,7 +117,7 @@ fn what_is_no_name_of_a_variable_is_refused() {
 
 #[test]
 fn commands_learn_that_a_program_reads_what_they_print() {
-    let ask = "env | grep -E '^(AI_AGENT|AGENT|NO_COLOR|PAGER|GIT_PAGER|CI)='";
+    let ask = "env | grep -E '^(AI_AGENT|AGENT|NO_COLOR|PAGER|GIT_PAGER|TERM|CI)='";
     let printed = |server: &mut Server| {
         let printed = server.run(ask)["output"].as_str().unwrap().to_owned();
         let mut lines: Vec<_> = printed.lines().map(str::to_owned).collect();
@@ -128,8 +129,24 @@ fn commands_learn_that_a_program_reads_what_they_print() {
     assert_eq!(printed(&mut start(OWN, &[], "")), all);
     assert_eq!(printed(&mut start(OWN, &[], "env_pass = []\nenv_drop = [\"*\"]")), [""; 0]);
     assert_eq!(printed(&mut start(OWN, &[], "[environment]\nagent = false")), [""; 0]);
-    let own = [("AGENT", "goose"), ("PAGER", "less")];
+    let own = [("AGENT", "goose"), ("PAGER", "less"), ("TERM", "xterm")];
     let mut server = start(&own, &[], "");
     let told = printed(&mut server);
-    assert!(told.contains(&"AGENT=goose".to_owned()) && told.contains(&"PAGER=less".to_owned()));
+    for kept in ["AGENT=goose", "PAGER=less", "TERM=dumb"] {
+        assert!(told.contains(&kept.to_owned()), "{told:?}");
+    }
+    let own = server.call(json!({"command": "echo $TERM", "environment": {"TERM": "vt100"}}));
+    assert_eq!(own["output"], "vt100\n");
+}
+
+#[test]
+fn git_does_not_wait_in_an_editor_that_has_no_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().display().to_string();
+    let mut server = start(&[("HOME", &here), ("TERM", "xterm-256color")], &["-w", &here], "");
+    let made =
+        "git init -q . && git -c user.name=me -c user.email=me@example.org commit -q --allow-empty";
+    let reply = server.run(made);
+    assert_eq!((&reply["return_code"], &reply["timed_out"]), (&json!(1), &Value::Null), "{reply}");
+    assert!(reply["output"].as_str().unwrap().contains("Please supply the message"), "{reply}");
 }

@@ -356,3 +356,14 @@ fn what_is_drawn_again_and_again_is_told_by_the_screen() {
     let all = tool(&mut server, "read_job", json!({"job_id": id, "cursor": "bytes:0"}));
     assert_eq!(all["output"], "before\nframe 1\nrest\nafter\n");
 }
+
+#[test]
+fn what_waited_in_an_editor_without_a_terminal_is_told_what_to_do() {
+    let mut server = Server::start(&[]);
+    let waited = [1, 5, 25].iter().find_map(|seconds| {
+        let reply = server.call(json!({"command": "vi -u NONE -n x", "timeout": seconds}));
+        let has_begun = reply["output"].as_str().unwrap().contains("Vim: Warning");
+        has_begun.then(|| reply["message"].as_str().unwrap().to_owned())
+    });
+    assert!(waited.unwrap().contains("an editor waited for somebody to type; pass the text"));
+}

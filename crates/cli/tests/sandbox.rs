@@ -47,6 +47,13 @@ fn what_is_refused_is_explained_and_on_record() {
     }
     let fine = server.run("touch file; chmod 0 file; cat /nonexistent; false");
     assert!(fine["warnings"].is_null(), "{fine}");
+    // It succeeds as a whole.
+    let chained = server.run("touch ~/new; mkdir -p ~/.tool/data/a; cat /nonexistent; true");
+    let said = warnings(&chained);
+    assert_eq!(chained["return_code"], 0, "{chained}");
+    assert!(said.contains(&elsewhere) && said.contains(&tool_folder), "{chained}");
+    let harmless = server.run("echo '/etc/x: Read-only file system'; ls /root; true");
+    assert!(harmless["warnings"].is_null(), "{harmless}");
     let session = server.call(json!({"command": "cd ~; echo x > new", "session": "s"}));
     assert!(warnings(&session).contains(home.join("new").to_str().unwrap()), "{session}");
     let job = server.call(json!({"command": "touch ~/.tool/new", "background": true}));
@@ -57,7 +64,7 @@ fn what_is_refused_is_explained_and_on_record() {
     drop(server);
     let trail = fs::read_to_string(place.state().join("mcpz/audit.jsonl")).unwrap();
     let records = trail.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    assert_eq!(records.filter(|record| !record["refused"].is_null()).count(), 8, "{trail}");
+    assert_eq!(records.filter(|record| !record["refused"].is_null()).count(), 9, "{trail}");
 }
 
 #[test]

@@ -312,7 +312,7 @@ impl Sandbox {
     /// about. Also reports what was taken away, and that the sandbox was recreated.
     pub fn refused(&self, run: &str, end: End, output: &Output, directory: &Path) -> Vec<String> {
         let printed = match end {
-            End::Exited(0) => String::new(),
+            End::Exited(0) => refusals::certain(&output.last_lines(&[Stream::Stderr])),
             _ => output.last_lines(&[Stream::Stdout, Stream::Stderr]),
         };
         let network = self.way_out.iter().flat_map(|way_out| way_out.refusals.take(label(run)));

@@ -14,10 +14,14 @@ const TOLD: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
 ];
 
+/// What programs ask that want a terminal, such as editors. The server may have one, but commands do not. Those that get
+/// one get its name with it.
+const TERMINAL: (&str, &str) = ("TERM", "dumb");
+
 /// A user who sets one of these wants colours, and some tools complain if both are set.
 const WANT_COLOURS: &[&str] = &["FORCE_COLOR", "CLICOLOR_FORCE"];
 
-/// Adds the variables that are not there yet. What was set before counts, even if it is empty.
+/// Adds the variables that are not there yet. What was set before counts, even if it is empty, but for the terminal.
 pub fn tell(variables: &mut Vec<(OsString, OsString)>, is_dropped: impl Fn(&OsStr) -> bool) {
     let has = |variables: &[(OsString, OsString)], name: &str| {
         variables.iter().any(|(known, _)| known == name)
@@ -28,6 +32,11 @@ pub fn tell(variables: &mut Vec<(OsString, OsString)>, is_dropped: impl Fn(&OsSt
         if !is_unwanted && !has(variables, name) {
             variables.push((name.into(), value.into()));
         }
+    }
+    let (name, value) = TERMINAL;
+    if !is_dropped(OsStr::new(name)) {
+        variables.retain(|(known, _)| known != name);
+        variables.push((name.into(), value.into()));
     }
 }
 
@@ -45,10 +54,12 @@ mod tests {
 
     #[test]
     fn what_the_user_has_set_or_dropped_counts() {
-        let expected = ["AI_AGENT=mcpz", "AGENT=1", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat"];
-        assert_eq!(told(&[], ""), expected);
+        let expected =
+            ["AI_AGENT=mcpz", "AGENT=1", "NO_COLOR=1", "PAGER=cat", "GIT_PAGER=cat", "TERM=dumb"];
+        assert_eq!(told(&[("TERM", "xterm")], ""), expected);
         let own = told(&[("PAGER", "less -R"), ("AGENT", "")], "GIT_PAGER");
-        assert_eq!(own, ["PAGER=less -R", "AGENT=", "AI_AGENT=mcpz", "NO_COLOR=1"]);
+        assert_eq!(own, ["PAGER=less -R", "AGENT=", "AI_AGENT=mcpz", "NO_COLOR=1", "TERM=dumb"]);
+        assert!(!told(&[], "TERM").contains(&"TERM=dumb".to_owned()));
         assert!(!told(&[("FORCE_COLOR", "1")], "").contains(&"NO_COLOR=1".to_owned()));
     }
 }

@@ -28,6 +28,9 @@ const ERROR_WORDS: &[&str] = &[
     "EBUSY",
 ];
 
+/// Those that hardly anything but a sandbox causes.
+const CERTAIN_WORDS: &[&str] = &["Read-only file system", "EROFS"];
+
 /// What the proxy refused, until a run reports it.
 #[derive(Debug, Default)]
 pub struct Refusals {
@@ -53,6 +56,12 @@ impl Refusals {
         let mut by_label = self.by_label.lock().unwrap_or_else(PoisonError::into_inner);
         by_label.remove(label).unwrap_or_default()
     }
+}
+
+/// The lines with errors that count even if the command succeeds as a whole, as in `touch /etc/x; ls`.
+pub fn certain(printed: &str) -> String {
+    let has_word = |line: &&str| CERTAIN_WORDS.iter().any(|word| line.contains(word));
+    printed.lines().filter(has_word).collect::<Vec<_>>().join("\n")
 }
 
 /// The files a command complains about, as far as `explain` knows them.

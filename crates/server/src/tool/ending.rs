@@ -7,7 +7,7 @@
 
 use mcpz_agent::signal_name;
 use mcpz_engine::{Closing, End, Limit, Outcome};
-use mcpz_output::{Room, shorten};
+use mcpz_output::{Room, Stream, shorten};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,6 +23,10 @@ const LONGEST_REMARK: usize = 500;
 /// What an answer says of a command whose supervising process was killed.
 pub const LOST: &str =
     "the process supervising this command was killed or is out of reach, which ended the command";
+
+/// What to do about an editor, for which a longer timeout is no help.
+const IN_EDITOR: &str = "an editor waited for somebody to type; pass the text as an argument, such as \
+    `git commit -m TEXT`, or write the file";
 
 /// What a command used and left behind; part of every answer to one that ran.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -71,6 +75,12 @@ pub fn pids(outcome: &Outcome) -> Vec<i32> {
     outcome.background.iter().copied().take(MOST_PIDS).collect()
 }
 
+/// Whether a command said what vi says without a terminal. It waits for keys all the same.
+fn waited_in_editor(outcome: &Outcome) -> bool {
+    let said = outcome.output.last_lines(&[Stream::Stderr]);
+    said.contains("Vim: Warning: Input is not from a terminal")
+}
+
 /// What else there is to say about a command, in short lines.
 pub fn remarks(outcome: &Outcome) -> Vec<String> {
     shortened(outcome.remarks())
@@ -100,13 +110,19 @@ impl Ending {
         Self { message: Some(text.into()), ..Self::default() }
     }
 
-    /// Adds advice about the timeout, if the command ran into it.
-    pub fn advising(self, advice: &str) -> Self {
-        let add = |message| match self.timed_out {
+    /// How a command ended, with advice about the timeout, if it ran into that.
+    pub fn advising(outcome: &Outcome, advice: &str) -> Self {
+        let ending = Self::from(outcome);
+        let advice = if ending.timed_out == Some(true) && waited_in_editor(outcome) {
+            IN_EDITOR
+        } else {
+            advice
+        };
+        let add = |message| match ending.timed_out {
             Some(true) => format!("{message}; {advice}"),
             _ => message,
         };
-        Self { message: self.message.map(add), ..self }
+        Self { message: ending.message.map(add), ..ending }
     }
 
     /// The message, or else the signal.

@@ -170,7 +170,7 @@ impl Reply {
             timed_out: matches!(outcome.end, End::TimedOut { .. }),
             elapsed_ms: outcome.usage.wall.as_millis() as u64,
             signal,
-            message: Ending::from(outcome).advising(ON_TIMEOUT).message,
+            message: Ending::advising(outcome, ON_TIMEOUT).message,
             run: Some(outcome.into()),
             ..Self::default()
         }

@@ -290,7 +290,7 @@ impl Reply {
     fn ran(call: &Call<'_>, command: String, outcome: &Outcome) -> Self {
         let session = outcome.session.as_deref();
         let advice = session.map_or(ON_TIMEOUT, |_| ON_TIMEOUT_IN_SESSION);
-        let mut ending = Ending::from(outcome).advising(advice);
+        let mut ending = Ending::advising(outcome, advice);
         let expired = session.and_then(|session| session.expired);
         let was_lost = session.is_some_and(|session| session.was_lost);
         let ended = session.is_some_and(|session| session.ended);

@@ -232,7 +232,7 @@ impl Reply {
 
     /// Everything but the output.
     fn ran(self, outcome: &Outcome) -> Self {
-        let ending = Ending::from(outcome).advising(ON_TIMEOUT);
+        let ending = Ending::advising(outcome, ON_TIMEOUT);
         Self {
             error: self.error.or(ending.message),
             timed_out: ending.timed_out,

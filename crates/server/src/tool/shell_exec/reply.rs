@@ -84,7 +84,7 @@ impl Reply {
         Self {
             exit_code: outcome.and_then(|outcome| outcome.end.exit_code()),
             ending: match outcome {
-                Some(outcome) => Ending::from(outcome).advising(ON_TIMEOUT),
+                Some(outcome) => Ending::advising(outcome, ON_TIMEOUT),
                 None => Ending::message("the command is still running"),
             },
             run: outcome.map(RunReport::from),
