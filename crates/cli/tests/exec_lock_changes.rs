@@ -52,6 +52,22 @@ impl Project {
             format!("[shell_tool]\nworking_dir = {folder:?}\n[policy]\nallow = {allow:?}\n");
         audit::start(&self.state, &settings)
     }
+
+    /// A server that looks in this folder for programs first.
+    fn server_with(&self, bin: &Path, allow: &[&str]) -> Server {
+        let config = self.state.path().join("config.toml");
+        let folder = self.folder.path();
+        let settings =
+            format!("[shell_tool]\nworking_dir = {folder:?}\n[policy]\nallow = {allow:?}\n");
+        std::fs::write(&config, settings).unwrap();
+        let mut command = Command::new(MCPZ);
+        command.args(["server", "shell", "--config"]).arg(&config);
+        command.env("XDG_STATE_HOME", self.state.path());
+        command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        let mut server = Server::from_command(&mut command);
+        server.initialize("2025-11-25");
+        server
+    }
 }
 
 fn output(reply: &Value) -> &str {
@@ -199,6 +215,23 @@ fn in_a_session_each_call_is_held_even_after_one_that_could_make_programs() {
 }
 
 #[test]
+fn what_a_builtin_changes_after_a_program_that_could_make_programs_has_ended_is_not_executed() {
+    let project = Project::new();
+    let bin = project.folder.path().join("bin");
+    script(&bin.join("mytool"), "#!/bin/sh\necho own\n");
+    std::fs::write(project.folder.path().join("Makefile"), "all:\n\ttrue\n").unwrap();
+    let mut server = project.server_with(&bin, &["mytool", "make", "printf *"]);
+    let mut call = |command: &str| server.call(json!({"command": command, "session": "work"}));
+    for command in ["make", "mytool", "make"] {
+        assert_eq!(warnings(&call(command)), "");
+    }
+    let change = format!("printf '#!/bin/sh\\necho other\\n' > {}/mytool; mytool", bin.display());
+    let reply = call(&change);
+    assert!(!output(&reply).contains("other\n"), "{reply}");
+    assert!(warnings(&reply).contains("has changed since the command began"), "{reply}");
+}
+
+#[test]
 fn no_link_on_the_way_to_what_a_program_needs_is_changed() {
     let project = Project::new();
     let at = |path: &str| project.folder.path().join(path);
@@ -259,14 +292,7 @@ fn what_is_installed_between_two_commands_is_executed() {
     let project = Project::new();
     let bin = project.folder.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
-    let config = project.state.path().join("config.toml");
-    std::fs::write(&config, "[policy]\nallow = [\"mytool\", \"echo\"]\n").unwrap();
-    let mut command = Command::new(MCPZ);
-    command.args(["server", "shell", "--config"]).arg(&config);
-    command.env("XDG_STATE_HOME", project.state.path());
-    command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
-    let mut server = Server::from_command(&mut command);
-    server.initialize("2025-11-25");
+    let mut server = project.server_with(&bin, &["mytool", "echo"]);
     let mut call = || {
         let reply = server.call(json!({"command": "mytool 2>/dev/null || echo none"}));
         assert_eq!(warnings(&reply), "", "{reply}");

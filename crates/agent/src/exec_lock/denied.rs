@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use mcpz_policy::{ExactCall, Rule, glob, opens_programs, without_g};
 
+use super::formats::Format;
 use super::identity::Changed;
 use super::listings::Listings;
 use super::seen::State;
@@ -27,6 +28,9 @@ const MANY_IN_ONE: [&str; 3] = ["busybox*", "toybox*", "coreutils"];
 
 /// Interpreters that open programs which rules may deny, such as `npm` and `pip`.
 const INTERPRETERS: [&str; 5] = ["node", "perl", "php", "python", "ruby"];
+
+/// How many formats may lead to one another. The kernel stops earlier.
+const MAX_FORMATS: usize = 5;
 
 /// How often such a program may choose itself: `busybox busybox rm`.
 const MAX_CHOICES: usize = 8;
@@ -134,17 +138,48 @@ impl Denied {
         arguments: &[Vec<u8>],
         asking: Asking<'_>,
     ) -> Option<RefusedBecause> {
-        if self.rules.is_empty() {
-            return None;
+        match self.rules.is_empty() {
+            true => None,
+            false => self.refuses_among(target.formats(), target, arguments, asking, 0),
         }
+    }
+
+    /// The same where the kernel was told these formats, of a program behind so many interpreters of them.
+    fn refuses_among(
+        &self,
+        formats: &[Format],
+        target: &Target,
+        arguments: &[Vec<u8>],
+        asking: Asking<'_>,
+        depth: usize,
+    ) -> Option<RefusedBecause> {
         if let Some(rule) = self.rule(target, arguments, asking) {
             return Some(RefusedBecause::Denied(rule.to_owned()));
+        }
+        let refuses = |target: &Target, arguments: &[Vec<u8>], depth| {
+            self.refuses_among(formats, target, arguments, asking, depth)
+        };
+        let by_format = target.formats_among(formats).find_map(|format| {
+            // What cannot be found may be denied.
+            let Some(interpreter) = format.interpreter().filter(|_| depth < MAX_FORMATS) else {
+                return Some(RefusedBecause::Unclear);
+            };
+            let Ok(found) = (asking.find)(interpreter.as_bytes()) else {
+                return Some(RefusedBecause::Unclear);
+            };
+            let path = target.path.as_os_str().as_bytes();
+            let own = [interpreter.as_bytes(), path].map(<[u8]>::to_vec).into_iter();
+            let arguments: Vec<_> = own.chain(arguments.iter().skip(1).cloned()).collect();
+            refuses(&found, &arguments, depth + 1)
+        });
+        if by_format.is_some() {
+            return by_format;
         }
         if self.is_loader(target) {
             return self.refuses_loaded(arguments, asking);
         }
         let interpreter = target.interpreter.as_ref()?;
-        self.refuses(&interpreter.target, &target.interpreter_arguments(arguments), asking)
+        refuses(&interpreter.target, &target.interpreter_arguments(arguments), depth)
     }
 
     /// The same with those variables of its environment that say what it runs, as arguments of make would.
@@ -387,5 +422,26 @@ mod tests {
             assert!(denies("pip install", &copy, &with("install")), "{opened:?}");
             assert!(!denies("pip install", &copy, &with("list")), "{opened:?}");
         }
+    }
+
+    #[test]
+    fn the_interpreter_of_a_format_is_denied_as_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.gx");
+        fs::copy("/bin/echo", &path).unwrap();
+        let target = Target::find_own(None, path.as_os_str().as_bytes()).unwrap();
+        let arguments = [b"a.gx".to_vec()];
+        let find = |path: &[u8]| Target::find_own(None, path);
+        let asking = Asking { find: &find, is_over: &|| false };
+        let why = |rule: &str, interpreter: &str| {
+            let text = format!("enabled\ninterpreter {interpreter}\nflags: \nextension .gx\n");
+            let formats = [Format { path: PathBuf::from("gx"), text: Some(text) }];
+            let denied = Denied::new(vec![rule.to_owned()], vec![PathBuf::from("/bin")]);
+            denied.refuses_among(&formats, &target, &arguments, asking, 0)
+        };
+        assert!(matches!(why("true", "/bin/true"), Some(RefusedBecause::Denied(_))));
+        assert!(matches!(why("true *.gx", "/bin/true"), Some(RefusedBecause::Denied(_))));
+        assert!(why("true", "/bin/false").is_none());
+        assert!(matches!(why("true", "/nonexistent"), Some(RefusedBecause::Unclear)));
     }
 }

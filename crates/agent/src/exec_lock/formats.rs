@@ -1,6 +1,7 @@
 //! How the kernel runs a file, and the formats for which it was told an interpreter (`binfmt_misc`).
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -20,15 +21,16 @@ pub struct Format {
 impl Format {
     /// Whether it is switched on, and the kernel takes a file with this path, which begins like this, for one of it.
     pub fn is_of(&self, path: &Path, head: &[u8]) -> bool {
-        let line = |name: &str| {
-            let mut lines = self.text.as_deref().unwrap_or_default().lines();
-            lines.find_map(|line| line.strip_prefix(name).map(str::trim))
-        };
-        if line("enabled").is_none() {
+        let Some(text) = &self.text else { return self.may_be_any() };
+        // From the end, as the path of the interpreter may have lines as well.
+        let line = |name: &str| text.lines().rev().find_map(|line| line.strip_prefix(name));
+        if !text.starts_with("enabled") {
             return false;
         }
         if let Some(extension) = line("extension .") {
-            return path.extension().is_some_and(|its| its == extension);
+            let path = path.as_os_str().as_bytes();
+            let after_point = path.iter().rposition(|byte| *byte == b'.').map(|at| &path[at + 1..]);
+            return after_point.is_some_and(|its| String::from_utf8_lossy(its) == extension);
         }
         let (Some(offset), Some(magic)) = (line("offset "), line("magic ").and_then(bytes)) else {
             return false;
@@ -38,6 +40,17 @@ impl Format {
         let found = found.and_then(|found| found.get(..magic.len())).unwrap_or_default();
         let same = |((found, magic), mask): ((&u8, &u8), &u8)| (found ^ magic) & mask == 0;
         found.len() == magic.len() && found.iter().zip(&magic).zip(&mask).all(same)
+    }
+
+    /// What the kernel runs for such files.
+    pub fn interpreter(&self) -> Option<&str> {
+        self.text.as_deref()?.lines().nth(1)?.strip_prefix("interpreter ")
+    }
+
+    /// Whether it describes a format, although it cannot be read.
+    fn may_be_any(&self) -> bool {
+        let is_other = |name: &str| self.path.file_name().is_some_and(|its| its == name);
+        !is_other("register") && !is_other("status")
     }
 }
 
@@ -73,7 +86,8 @@ pub fn formats() -> Vec<Format> {
     let mounted = folders().iter().filter(|folder| are_shown_in(folder));
     let folders = mounted.filter_map(|folder| fs::read_dir(folder).ok());
     let paths = folders.flatten().flatten().map(|entry| entry.path());
-    paths.map(|path| Format { text: fs::read_to_string(&path).ok(), path }).collect()
+    let text = |path: &Path| Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned());
+    paths.map(|path| Format { text: text(&path), path }).collect()
 }
 
 /// Whether the kernel shows them in this folder. On most machines it has none, and where it would show them is a folder
@@ -122,5 +136,18 @@ mod tests {
         assert!(!is_of(by_extension, "/a/jar", b""));
         assert!(!is_of(&by_extension.replace("enabled", "disabled"), "/a/b.jar", b""));
         assert!(!is_of("enabled\n", "/a/jar", b""));
+        assert!(is_of(by_extension, "/a/.jar", b""));
+        assert!(!is_of(by_extension, "/a.jar/b", b""));
+        let forged = by_extension.replace("/usr/bin/x", "/x\nextension .y");
+        assert!(is_of(&forged, "/a/b.jar", b""));
+    }
+
+    #[test]
+    fn what_cannot_be_read_may_be_about_any_file() {
+        let is_of = |name: &str| {
+            Format { path: Path::new("/formats").join(name), text: None }
+                .is_of(Path::new("/a"), b"")
+        };
+        assert!(is_of("php") && !is_of("register") && !is_of("status"));
     }
 }

@@ -59,6 +59,8 @@ struct WayNote {
     id: FileId,
     is_folder: bool,
     changed: Changed,
+    /// Whether it was looked at before this command began. Another folder may have been in its place since then.
+    is_from_before: bool,
 }
 
 impl Notes {
@@ -82,7 +84,7 @@ impl Notes {
         let now = Changed::now();
         let has_looked = earlier.looked_ahead.take().is_some_and(|at| at.elapsed() < TRUSTED);
         if !has_looked {
-            earlier.look_at_ways();
+            earlier.look_at_ways(false);
         }
         let Self { mut ways, mut knows_ways, mut seen, clock, .. } = earlier;
         let found = |path: &Path| {
@@ -104,15 +106,15 @@ impl Notes {
     /// begins is then not as before, but older than it.
     pub fn look_ahead(&mut self) {
         if self.looked_ahead.is_none() {
-            self.look_at_ways();
+            self.look_at_ways(true);
             self.looked_ahead = Some(Instant::now());
         }
     }
 
     /// What was changed since an earlier command is not as the next one finds it, whenever it was made.
-    fn look_at_ways(&mut self) {
+    fn look_at_ways(&mut self, is_before: bool) {
         let before = self.ways.len();
-        self.ways.retain(|path, note| note.renew(path));
+        self.ways.retain(|path, note| note.renew(path, is_before));
         self.knows_ways &= self.ways.len() == before;
     }
 
@@ -224,8 +226,9 @@ impl Notes {
     fn precede(&self, target: &Target) -> bool {
         // What is not as an earlier command has found it was changed since then, but perhaps before this one began.
         let is_as_before = |(path, found): &(PathBuf, Metadata)| {
-            self.ways.get(path).is_some_and(|note| note.is_same(found))
+            self.ways.get(path).is_some_and(|note| note.was_same(found))
                 || self.is_older(Changed::from(found))
+                || found.is_dir() && self.was_at(path, found)
         };
         self.is_older(target.changed)
             && way_to(&target.path, |_| false).is_some_and(|way| {
@@ -234,6 +237,14 @@ impl Notes {
                 is_it && way.iter().all(is_as_before)
             })
             && target.parts().all(|part| self.precede(part))
+    }
+
+    /// Whether a folder was at this path already when the command began. It was if it was there for looking up names,
+    /// or if nothing in the folder around it has changed since then.
+    fn was_at(&self, path: &Path, found: &Metadata) -> bool {
+        let around = || fs::symlink_metadata(path.parent()?).ok();
+        self.seen.has_folder(path, found.into())
+            || around().is_some_and(|it| self.is_older(Changed::from(&it)))
     }
 
     fn has_same_others(&self, target: &Target) -> bool {
@@ -247,7 +258,8 @@ impl Notes {
 
 impl WayNote {
     fn of(found: &Metadata) -> Self {
-        Self { id: found.into(), is_folder: found.is_dir(), changed: found.into() }
+        let (id, changed) = (found.into(), found.into());
+        Self { id, is_folder: found.is_dir(), changed, is_from_before: false }
     }
 
     /// Whether it still is. A folder changes with what is in it, and is still the same.
@@ -257,11 +269,17 @@ impl WayNote {
             && (self.is_folder || self.changed == now.changed)
     }
 
-    /// Looks at it again. Returns whether it still is what it was.
-    fn renew(&mut self, path: &Path) -> bool {
+    /// The same for what it was when the command began.
+    fn was_same(&self, found: &Metadata) -> bool {
+        let is_untouched = || self.changed == Changed::from(found);
+        self.is_same(found) && (!self.is_from_before || is_untouched())
+    }
+
+    /// Looks at it again, perhaps before the command begins. Returns whether it still is what it was.
+    fn renew(&mut self, path: &Path, is_before: bool) -> bool {
         fs::symlink_metadata(path).is_ok_and(|found| {
             let is_same = self.is_same(&found);
-            *self = Self::of(&found);
+            *self = Self { is_from_before: is_before, ..Self::of(&found) };
             is_same
         })
     }
@@ -311,4 +329,64 @@ fn others(formats: &[Format]) -> Vec<Other> {
         Some(Other { path: path.into(), id: (&found).into(), changed: (&found).into(), text })
     });
     found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Waits until what was made before is older than what begins now.
+    fn settle() {
+        let now = Changed::now();
+        while !now.is_before(Changed::now()) {
+            sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_folder_that_this_command_has_put_back_is_not_the_one_that_it_found() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let at = |path: &str| root.join(path);
+        for folder in ["tools/bin", "others/bin"] {
+            fs::create_dir_all(at(folder)).unwrap();
+            fs::copy("/bin/true", at(folder).join("helper")).unwrap();
+        }
+        let parts = vec![at("tools/bin")];
+        let wanted = Wanted { parts, ..Wanted::default() };
+        let fits = |notes: &Notes| {
+            let target = Target::find_own(None, at("tools/bin/helper").as_os_str().as_bytes());
+            notes.fit_needed(&target.unwrap())
+        };
+        let swap = |away: &str, there: &str| {
+            fs::rename(at("tools"), at(away)).unwrap();
+            fs::rename(at(there), at("tools")).unwrap();
+        };
+        let begin_after = |notes: Notes| {
+            settle();
+            let mut notes = Notes::begin_after(notes, &[]);
+            notes.take(&wanted);
+            assert!(fits(&notes));
+            notes
+        };
+        settle();
+        let mut notes = Notes::begin_in(&[]);
+        notes.take(&wanted);
+        for looks_ahead in [false, true] {
+            if looks_ahead {
+                notes.look_ahead();
+            }
+            swap("first", "others");
+            notes = begin_after(notes);
+            // What is new in a folder does not matter.
+            fs::write(at("tools/new"), "").unwrap();
+            assert!(fits(&notes));
+            swap("others", "first");
+            assert!(!fits(&notes), "{looks_ahead}");
+            notes = begin_after(notes);
+        }
+    }
 }

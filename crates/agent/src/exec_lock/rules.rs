@@ -159,6 +159,8 @@ impl Rules {
 
     /// Allows more programs than before.
     pub fn extend(&mut self, rules: ExecRules) {
+        // What was made by now is not the work of what comes.
+        self.note_what_was_made();
         match (&mut self.allowed, rules.allowed) {
             (Some(own), Some(more)) => {
                 let more: Vec<_> = more.into_iter().map(with_real_folders).collect();
@@ -345,9 +347,9 @@ impl Rules {
 
     /// Whether rules allow the program only with certain arguments.
     pub fn limits_arguments_of(&self, target: &Target) -> bool {
+        let Some(allowed) = &self.allowed else { return false };
         let names_it = |it: &&AllowedProgram| self.file_named_by(it, target).is_some();
-        let mut rules = self.allowed.iter().flatten().filter(names_it);
-        rules.all(|it| it.calls.is_some())
+        allowed.iter().filter(names_it).all(|it| it.calls.is_some())
     }
 
     /// The file as the command names it by this rule, if it does.

@@ -85,6 +85,14 @@ impl Seen {
         true
     }
 
+    /// Whether names are looked up in this folder, and it was at this path when they were looked at last.
+    pub fn has_folder(&self, path: &Path, id: FileId) -> bool {
+        let is_it = |(folder, state): &(PathBuf, Option<State>)| {
+            folder == path && state.is_some_and(|state| state.id == id)
+        };
+        self.folders.iter().any(is_it)
+    }
+
     /// What is at this path, if that was seen and is still so.
     pub fn confirm(&self, path: &Path) -> Option<Confirmed> {
         if self.absent.contains(path) {

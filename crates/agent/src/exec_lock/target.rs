@@ -163,7 +163,8 @@ impl Target {
                 return Err(io::Error::from_raw_os_error(libc::ELOOP));
             }
             target.interpreter = Some(Interpreter::new(other(path)?, path, argument));
-        } else if let Some(path) = elf::loader(&file, &beginning[..length])?
+        // The kernel takes its head for as long as it reads, however short the file is.
+        } else if let Some(path) = elf::loader(&file, &beginning[..length.max(HEAD)])?
             && !(same_view && LOADERS.iter().any(|usual| usual.as_bytes() == &*path))
             // The kernel does not ask for the loader of a loader.
             && depth <= MAX_SCRIPTS
@@ -204,6 +205,12 @@ impl Target {
     /// The formats that the kernel was told, as they were when this was first asked.
     pub fn formats(&self) -> &[Format] {
         self.formats.get_or_init(formats)
+    }
+
+    /// Those that the kernel takes it for.
+    pub fn formats_among<'a>(&self, formats: &'a [Format]) -> impl Iterator<Item = &'a Format> {
+        let head = self.head.as_ref().map(|head| &head[..]).unwrap_or_default();
+        formats.iter().filter(move |format| format.is_of(&self.path, head))
     }
 
     fn nature_among(&self, formats: &[Format]) -> Nature {
@@ -466,5 +473,22 @@ mod tests {
         assert_eq!(parsed("/dev/fd/5"), some("/proc/7/fd/5", ""));
         assert_eq!(parsed("/dev/stdin"), some("/proc/7/fd/0", ""));
         assert_eq!(parsed("/usr/bin/ls"), None);
+    }
+
+    /// The kernel fills its head with zeros.
+    #[test]
+    fn a_binary_that_ends_within_its_header_names_its_loader() {
+        let mut bytes = [0; 45];
+        bytes[..4].copy_from_slice(elf::MAGIC);
+        let (table, path) = (4, 12);
+        let fields = [(0x1c, table), (0x2a, 32), (0x2c, 1), (table, 3), (table + 4, path)];
+        fields.into_iter().for_each(|(at, number)| bytes[usize::from(at)] = number);
+        bytes[usize::from(table) + 16] = 8;
+        bytes[usize::from(path)..][..8].copy_from_slice(b"/bin/sh\0");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("short");
+        std::fs::write(&file, bytes).unwrap();
+        let target = Target::find_own(None, file.as_os_str().as_bytes()).unwrap();
+        assert_eq!(target.loader.unwrap().path, Path::new("/bin/sh"));
     }
 }
