@@ -14,8 +14,8 @@ const TOLD: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
 ];
 
-/// What programs ask that want a terminal, such as editors. The server may have one, but commands do not. Those that get
-/// one get its name with it.
+/// What programs ask that want a terminal, such as editors. The server may have one, but commands do not. A command
+/// with a terminal gets its name as well.
 const TERMINAL: (&str, &str) = ("TERM", "dumb");
 
 /// A user who sets one of these wants colours, and some tools complain if both are set.
