@@ -116,6 +116,9 @@ const RUNNERS: Names = Names(
      pyinstrument runpy scalene trace viztracer",
 );
 
+/// Interpreters that open `x.js` for `x`.
+const WITHOUT_ENDING: Names = Names("node bun");
+
 /// How many files and modules are looked at, of which only the run will know which one is opened.
 const MOST: usize = 32;
 
@@ -182,7 +185,7 @@ pub fn opened<'a>(
             let at = file(program, words);
             if let Some(at) = at.filter(|at| !SHELLS.has(program) || words[*at].literal().is_some())
             {
-                add_script(&mut found, &words[at], &words[at + 1..], resolve);
+                add_script(&mut found, program, (&words[at], &words[at + 1..]), resolve);
             }
         }
     }
@@ -292,17 +295,25 @@ fn add_module<'a>(found: &mut Vec<Opened<'a>>, first: Word, rest: &'a [Word]) {
     found.push(Opened { first, rest, kind: Kind::Named });
 }
 
-/// A file, and the program whose script it is.
+/// A file that an interpreter opens with some arguments, and the program whose script it is.
 fn add_script<'a>(
     found: &mut Vec<Opened<'a>>,
-    first: &Word,
-    rest: &'a [Word],
+    interpreter: &str,
+    (first, rest): (&Word, &'a [Word]),
     resolve: &Resolve<'_>,
 ) {
     let resolved = resolve(first);
+    // Perhaps it is there only with the ending that may be left out.
+    let with_ending = WITHOUT_ENDING.has(interpreter).then(|| format!("{}.js", text(first)));
+    let elsewhere = with_ending.iter().flat_map(|path| {
+        let found = resolve(&Word::known(path, first.span.clone()));
+        found.unwrap_or_default()
+    });
+    let elsewhere: Vec<_> = elsewhere.collect();
     let is_elsewhere = || identity::is_named_by_folder(&text(first));
     let name = base_name(&text(first)).to_owned();
-    for path in resolved.iter().flatten().filter(|path| base_name(path) != name) {
+    let all = || resolved.iter().flatten().chain(&elsewhere);
+    for path in all().filter(|path| base_name(path) != name) {
         let first = Word::known(path, first.span.clone());
         found.push(Opened { first, rest, kind: Kind::Named });
     }
@@ -312,7 +323,7 @@ fn add_script<'a>(
     }
     found.push(Opened { first: first.clone(), rest, kind: Kind::Named });
     let given = text(first);
-    let paths = resolved.iter().flatten().map(String::as_str).chain([&*given]);
+    let paths = all().chain(&with_ending).map(String::as_str).chain([&*given]);
     let mut programs: Vec<_> = paths.filter_map(identity::of_script).collect();
     programs.sort_unstable();
     programs.dedup();
@@ -339,7 +350,7 @@ fn add_run_by<'a>(found: &mut Vec<Opened<'a>>, words: &'a [Word], resolve: &Reso
         }
         add_module(found, word.clone(), rest);
         if !is_module {
-            add_script(found, word, rest, resolve);
+            add_script(found, "python", (word, rest), resolve);
         }
         // `coverage run -m pip`, `cProfile -m trace -t --module pip`
         let goes_on = may_be_value || text == "run" || RUNNERS.has(&text);

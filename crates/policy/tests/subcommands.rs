@@ -169,6 +169,8 @@ fn a_program_may_be_a_script_of_its_interpreter() {
         &deny("npm install,npx,yarn add,pnpm,pip install,composer require,rm"),
         &[
             "node /usr/lib/node_modules/npm/bin/npm-cli.js install x",
+            "node /usr/lib/node_modules/npm/bin/npm-cli install x",
+            "node /usr/lib/node_modules/npm/index install x",
             "node --no-warnings ./npm-cli.js i x",
             "node /usr/lib/node_modules/npm/index.js install x",
             "node /usr/lib/node_modules/npm install x",
