@@ -24,6 +24,7 @@ mod note;
 mod notes;
 mod prepared;
 mod processes;
+mod real_path;
 mod rules;
 mod seen;
 mod shebang;

@@ -75,6 +75,54 @@ fn a_script_that_a_shell_or_interpreter_opens_is_the_program_of_the_rule() {
 }
 
 #[test]
+fn no_link_through_the_own_folder_in_proc_hides_the_script_that_a_rule_denies() {
+    let place = Programs::new();
+    let folder = place.folder();
+    std::fs::create_dir(folder.join("other")).unwrap();
+    place.file("other/speaker", "#!/bin/sh\necho speaker ran\n");
+    for (link, name) in [("/proc/self/fd/3", "descriptor"), ("/proc/self/cwd/speaker", "here")] {
+        std::os::unix::fs::symlink(link, folder.join("other").join(name)).unwrap();
+    }
+    let settings = format!("deny = [\"speaker\"]\n[shell_tool]\nworking_dir = {folder:?}");
+    let mut server = place.server(&settings);
+    for command in [
+        "cd other && sh descriptor 3< speaker",
+        "cd other && sh here",
+        "cd other && exec 3< speaker && sh /proc/self/fd/3",
+        "cd other && python3 -c 'import os; os.execvp(\"sh\", [\"sh\", \"/proc/self/cwd/speaker\"])'",
+    ] {
+        let reply = server.run(command);
+        assert!(!has_run(&reply), "{command}: {reply}");
+    }
+}
+
+#[test]
+fn a_folder_that_a_link_leads_to_is_the_one_that_the_process_enters() {
+    let [inside, outside] = [(); 2].map(|()| support::plain_folder());
+    for folder in [inside.path().join("x"), outside.path().to_owned()] {
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("Makefile"), "test:\n\t@echo speaker ran\n").unwrap();
+    }
+    let sub = inside.path().join("sub");
+    std::fs::create_dir(&sub).unwrap();
+    for link in ["self", "thread-self"] {
+        let target = format!("/proc/{link}/cwd/x");
+        std::os::unix::fs::symlink(target, sub.join(link)).unwrap();
+    }
+    std::os::unix::fs::symlink(outside.path(), sub.join("x")).unwrap();
+    let place = Programs::new();
+    let folder = inside.path();
+    let settings = format!("allow = [\"make test\"]\n[shell_tool]\nworking_dir = {folder:?}");
+    let mut server = place.server_in(folder, &settings);
+    assert!(has_run(&server.run("make -C x test")));
+    for command in ["make -C sub -C self test", "cd sub && make -C thread-self test"] {
+        let reply = server.run(command);
+        assert!(!has_run(&reply), "{command}: {reply}");
+        assert!(warnings(&reply).contains("was not allowed to execute"), "{reply}");
+    }
+}
+
+#[test]
 fn an_option_counts_behind_however_many_arguments() {
     let place = Programs::new();
     let mut server = place.server("deny = [\"speaker -rf\"]");

@@ -11,6 +11,7 @@ use std::{fs, io};
 use mcpz_policy::Reach;
 
 use super::denied::Asking;
+use super::real_path::real_path;
 use super::target::Target;
 use crate::exec_rules::{AllowedCall, AllowedProgram, Argument, CallLimit};
 
@@ -102,7 +103,7 @@ fn is_within(place: &mcpz_policy::Place, limit: &CallLimit, directory: &Path) ->
 
 /// Whether a path leads to what is in this folder. Both may begin in the directory.
 fn is_below_folder(directory: &Path, path: &str, folder: &str) -> bool {
-    let folder = fs::canonicalize(directory.join(folder));
+    let folder = real_path(&directory.join(folder));
     folder.is_ok_and(|folder| {
         is_inside(&directory.join(path), &|path: &Path| path.starts_with(&folder))
     })
@@ -110,7 +111,7 @@ fn is_below_folder(directory: &Path, path: &str, folder: &str) -> bool {
 
 /// Whether a path leads inside, or nowhere yet but to a new name inside.
 fn is_inside(path: &Path, is_below: &impl Fn(&Path) -> bool) -> bool {
-    match fs::canonicalize(path) {
+    match real_path(path) {
         Ok(real) => is_below(&real),
         Err(_) => {
             let found = fs::symlink_metadata(path);
@@ -132,7 +133,7 @@ fn is_beginning(folder: &Path, name: &OsStr, is_below: &impl Fn(&Path) -> bool) 
     entries.all(|(at, entry)| {
         let is_other = !entry.file_name().as_bytes().starts_with(&beginning);
         at < MOST_ENTRIES
-            && (is_other || fs::canonicalize(entry.path()).is_ok_and(|real| is_below(&real)))
+            && (is_other || real_path(&entry.path()).is_ok_and(|real| is_below(&real)))
     })
 }
 

@@ -8,7 +8,7 @@
 
 mod files;
 
-use std::fs;
+use std::cell::Cell;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -18,6 +18,7 @@ use mcpz_policy::{ExactCall, Rule, glob, opens_programs, without_g};
 use super::formats::Format;
 use super::identity::Changed;
 use super::listings::Listings;
+use super::real_path::real_path_for;
 use super::seen::State;
 use super::target::{Target, base_name};
 use crate::exec_rules::RefusedBecause;
@@ -275,16 +276,19 @@ impl Denied {
             by_name.chain(self.interpreters.name_of(target)).find(|name| opens_programs(name))?;
         let rest = arguments.iter().skip(1).map(|word| String::from_utf8_lossy(word).into_owned());
         let directory = target.directory();
+        let is_unclear = Cell::new(false);
         let resolve = |path: &str| {
-            let found = fs::canonicalize(directory.join(path)).ok().filter(|_| target.same_view)?;
-            found.into_os_string().into_string().ok()
+            let found = real_path_for(target.process, &directory, path);
+            let leads_anywhere = |error: &io::Error| error.raw_os_error() == Some(libc::ELOOP);
+            is_unclear.set(is_unclear.get() || found.as_ref().is_err_and(leads_anywhere));
+            found.ok().filter(|_| target.same_view)?.into_os_string().into_string().ok()
         };
         let call = ExactCall::new(name, rest);
         let rules = || self.rules.iter().take_while(|_| !(asking.is_over)());
         let denies = |opened: ExactCall| rules().find(|it| it.rule.denies(&opened));
         let denying = match call.opened(&resolve) {
-            Some(mut opened) => opened.find_map(denies),
-            None => self.rules.first(),
+            Some(mut opened) if !is_unclear.get() => opened.find_map(denies),
+            _ => self.rules.first(),
         };
         denying.map(|it| it.text.as_str())
     }
@@ -340,6 +344,7 @@ fn states(folders: &[PathBuf]) -> Vec<Option<State>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

@@ -3,8 +3,9 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::real_path::real_path;
 use super::target::Target;
 use crate::tree::{State, read_stat};
 
@@ -110,9 +111,8 @@ pub fn output_of_linker(process: i32, arguments: &[Vec<u8>]) -> Option<PathBuf> 
             output = named;
         }
     }
-    let path = Path::new("/proc").join(process.to_string()).join("cwd");
-    let path = path.join(OsStr::from_bytes(&output));
-    Some(fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?))
+    let path = fs::read_link(format!("/proc/{process}/cwd")).ok()?.join(OsStr::from_bytes(&output));
+    Some(real_path(path.parent()?).ok()?.join(path.file_name()?))
 }
 
 /// Whether a program makes binaries.

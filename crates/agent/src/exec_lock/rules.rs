@@ -29,6 +29,7 @@ use super::denied::{Asking, Denied, LOADERS};
 use super::identity::FileId;
 use super::makers::{self, Made, Makers, Makes};
 use super::notes::Notes;
+use super::real_path::real_path;
 use super::shells::{is_shell, plain_program};
 use super::target::{Target, base_name};
 use super::wanted::Wanted;
@@ -375,7 +376,7 @@ impl Rules {
     pub fn allow_setting(&self, name: &str, value: &str, directory: &Path) -> bool {
         let is_by_shell = BY_SHELLS.contains(&name)
             && match name {
-                "PWD" => fs::canonicalize(value).is_ok_and(|it| it == directory),
+                "PWD" => real_path(value.as_ref()).is_ok_and(|it| it == directory),
                 "OLDPWD" => is_one_word(value) && Path::new(value).is_dir(),
                 // Whatever a shell executed before.
                 "_" => is_one_word(value),

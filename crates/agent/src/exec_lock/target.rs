@@ -4,10 +4,10 @@
 //! process to us, so such links are followed only where the path begins with them.
 
 use std::cell::OnceCell;
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::{File, metadata};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use super::elf;
 use super::formats::{Format, Nature, formats};
 use super::identity::{Changed, FileId};
 use super::listener::Named;
+use super::real_path::{open, open_clear, own_link};
 use super::shebang::{HEAD, shebang};
 use super::view::{FileOnMount, View};
 
@@ -40,6 +41,8 @@ pub struct Target {
     pub path: PathBuf,
     /// Where it is, through all links.
     pub real_path: PathBuf,
+    /// The process that named it, which may be the keeper.
+    pub process: i32,
     /// The link in `/proc` to the directory from which it was named.
     directory: PathBuf,
     /// Where the links lead that the path is, one after the other.
@@ -127,6 +130,7 @@ impl Target {
         let mut target = Self {
             path,
             real_path,
+            process,
             directory: PathBuf::from(format!("/proc/{process}/cwd")),
             links,
             changed: Changed::from(&found),
@@ -379,11 +383,6 @@ fn open_elsewhere(process: i32, directory: Option<c_int>, path: &[u8]) -> io::Re
     }
 }
 
-/// Opens a path without links that mean something else to the process than to us.
-fn open_clear(from: Option<BorrowedFd<'_>>, path: &[u8], resolve: u64) -> io::Result<OwnedFd> {
-    open(from, path, resolve | libc::RESOLVE_NO_MAGICLINKS)
-}
-
 /// The directory from which a process looks up a relative path.
 fn start(process: i32, directory: Option<c_int>) -> io::Result<OwnedFd> {
     let link = match directory {
@@ -391,29 +390,6 @@ fn start(process: i32, directory: Option<c_int>) -> io::Result<OwnedFd> {
         None => format!("/proc/{process}/cwd"),
     };
     open(None, link.as_bytes(), 0)
-}
-
-/// For a path that begins with a link in the process's own folder in `/proc`: that link, as we have to write it, and
-/// the rest of the path.
-fn own_link(process: i32, path: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    const STREAMS: [(&[u8], &str); 3] =
-        [(b"/dev/stdin", "fd/0"), (b"/dev/stdout", "fd/1"), (b"/dev/stderr", "fd/2")];
-    const FOLDERS: [(&[u8], &str); 3] =
-        [(b"/proc/self/", ""), (b"/proc/thread-self/", ""), (b"/dev/fd/", "fd/")];
-    let own =
-        |link: &str, rest: &[u8]| [format!("/proc/{process}/{link}").as_bytes(), rest].concat();
-    if let Some((_, link)) = STREAMS.into_iter().find(|(stream, _)| *stream == path) {
-        return Some((own(link, b""), b""));
-    }
-    let (folder, link) = FOLDERS.into_iter().find(|(folder, _)| path.starts_with(folder))?;
-    let rest = &path[folder.len()..];
-    // `fd/3` is a link, and so are `exe`, `cwd` and `root`.
-    let skipped = if link.is_empty() && rest.starts_with(b"fd/") { 3 } else { 0 };
-    let end = rest[skipped..].iter().position(|byte| *byte == b'/');
-    let end = end.map_or(rest.len(), |end| skipped + end);
-    let behind =
-        rest[end..].iter().position(|byte| *byte != b'/').map_or(rest.len(), |at| end + at);
-    Some((own(link, &rest[..end]), &rest[behind..]))
 }
 
 impl Interpreter {
@@ -427,53 +403,9 @@ impl Interpreter {
     }
 }
 
-/// Opens a path without reading it.
-fn open(from: Option<BorrowedFd<'_>>, path: &[u8], resolve: u64) -> io::Result<OwnedFd> {
-    let path = CString::new(path).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
-    open_path(from.map_or(libc::AT_FDCWD, |from| from.as_raw_fd()), &path, resolve)
-}
-
-fn open_path(from: c_int, path: &CStr, resolve: u64) -> io::Result<OwnedFd> {
-    // SAFETY: all zeroes is a valid `open_how`.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
-    how.resolve = resolve;
-    // SAFETY: both pointers are to live values, and the size is that of the second.
-    let opened = unsafe {
-        libc::syscall(
-            libc::SYS_openat2,
-            from,
-            path.as_ptr(),
-            &raw const how,
-            size_of::<libc::open_how>(),
-        )
-    };
-    match opened {
-        // SAFETY: the kernel has just made this descriptor for us.
-        0.. => Ok(unsafe { OwnedFd::from_raw_fd(opened as i32) }),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_through_the_own_folder_in_proc_is_that_of_the_process() {
-        let parsed = |path: &'static str| {
-            let (link, rest) = own_link(7, path.as_bytes())?;
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            Some((text(&link), text(rest)))
-        };
-        let some = |link: &str, rest: &str| Some((link.to_owned(), rest.to_owned()));
-        assert_eq!(parsed("/proc/self/exe"), some("/proc/7/exe", ""));
-        assert_eq!(parsed("/proc/self/fd/3"), some("/proc/7/fd/3", ""));
-        assert_eq!(parsed("/proc/thread-self/cwd//a/b"), some("/proc/7/cwd", "a/b"));
-        assert_eq!(parsed("/dev/fd/5"), some("/proc/7/fd/5", ""));
-        assert_eq!(parsed("/dev/stdin"), some("/proc/7/fd/0", ""));
-        assert_eq!(parsed("/usr/bin/ls"), None);
-    }
 
     /// The kernel fills its head with zeros.
     #[test]

@@ -38,12 +38,17 @@ impl Programs {
     }
 
     pub fn server(&self, policy: &str) -> Server {
+        self.server_in(Path::new("."), policy)
+    }
+
+    /// The same for a server in this directory.
+    pub fn server_in(&self, directory: &Path, policy: &str) -> Server {
         let config = self.state.path().join("config.toml");
         std::fs::write(&config, format!("[policy]\n{policy}\n")).unwrap();
         let mut command = Command::new(MCPZ);
         command.args(["server", "shell", "--tools", "all", "--config"]).arg(config);
         command.env("PATH", format!("{}:/usr/bin:/bin", self.folder().display()));
-        command.env("XDG_STATE_HOME", self.state.path());
+        command.env("XDG_STATE_HOME", self.state.path()).current_dir(directory);
         let mut server = Server::from_command(&mut command);
         server.initialize("2025-11-25");
         server
