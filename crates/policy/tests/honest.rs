@@ -109,6 +109,16 @@ fn builtins_that_change_nothing_need_no_rule() {
 }
 
 #[test]
+fn a_program_with_a_star_takes_what_is_known_only_at_run_time() {
+    let policy = allow("echo *,cat *,git log *");
+    all_allowed(
+        &policy,
+        &["echo $((1+2)) \"$HOME\"", "x=$(git log -1 --format=%H); echo $x", "cat \"$f\" | cat"],
+    );
+    all_denied(&policy, &["ls \"$x\"", "git log $x", "cat x; $y"]);
+}
+
+#[test]
 fn a_script_may_stop_at_its_first_error() {
     all_allowed(
         &allow("ls,make test"),
