@@ -142,6 +142,9 @@ fn run_by_env<'a>(given: Arguments<'a, '_>) -> Option<&'a Word> {
     scripts.filter(is_env).find(has_more).and_then(|at| given.words.get(at))
 }
 
+/// What an option of npm that is on or off may take: `--color always`.
+const TRUTHS: Names = Names("true false null always");
+
 /// Where the name of the script may stand that npm runs, from this word on: an option may take a word or not.
 fn scripts(given: Arguments<'_, '_>, from: usize) -> Vec<usize> {
     let (row, mut at, mut found) = (row("npm"), from, Vec::new());
@@ -151,6 +154,10 @@ fn scripts(given: Arguments<'_, '_>, from: usize) -> Vec<usize> {
             _ if !text.starts_with('-') => {
                 found.push(at);
                 break;
+            }
+            Kind::Flag if given.text(at + 1).is_some_and(|next| TRUTHS.has(&next)) => {
+                found.push(at + 1);
+                at += 2;
             }
             Kind::Flag | Kind::PlaceIn => at += 1,
             Kind::Valued | Kind::Place => at += 2,

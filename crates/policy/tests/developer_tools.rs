@@ -149,6 +149,8 @@ fn compilers_load_plugins_and_run_linkers() {
         "go build -ldflags='-linkmode=external -extld=evil'",
         "go build -ldflags '-extld evil'",
         "go tool link -extld=evil x.o",
+        "go tool test2json rm x",
+        "go tool trace trace.out",
         "go test -exec evil",
         "go build -toolexec=evil",
         "GOFLAGS=-toolexec=evil go build",

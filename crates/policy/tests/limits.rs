@@ -142,6 +142,9 @@ fn npm_runs_scripts_of_the_project_and_no_program() {
             "npm run --prefix . env x",
             "npm run -w pkg env x",
             "npm --prefix . run env x",
+            "npm run --color always env x",
+            "npm run --json true -g false env x",
+            "npm run --no-optional null env x",
             "npm run --loglevel warn env x",
         ],
     );

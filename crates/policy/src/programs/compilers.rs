@@ -22,8 +22,7 @@ const CODEGEN: Names = Names(
 );
 
 /// Tools of go that run nothing else.
-const GO_TOOLS: Names =
-    Names("addr2line buildid cover doc fix nm objdump pack test2json trace vet");
+const GO_TOOLS: Names = Names("addr2line buildid cover doc fix nm objdump pack vet");
 
 /// Options of go that name a program, or a file that names one.
 const GO: Names = Names("exec toolexec vettool modfile overlay pkgdir compiler gccgoflags");
