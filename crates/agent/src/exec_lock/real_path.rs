@@ -1,7 +1,7 @@
 //! Where paths lead for a process that waits for an answer.
 //!
-//! Links to `/proc/self` lead somewhere else for the keeper than for that process. Where a path begins with one, that of
-//! the process is taken. One behind other links is an error.
+//! Links to `/proc/self` lead somewhere else for the keeper than for that process. Where a path begins with one, that
+//! of the process is taken. One behind other links is an error.
 
 use std::ffi::{CStr, CString};
 use std::fs;

@@ -7,7 +7,7 @@ const CUT_VIEW: &str = "the view did not fit: read_file_chunk goes on";
 
 /// The beginning of a remark for models, and the remark that a person reads instead.
 const WORDS: [(&str, &str); 6] = [
-    ("spill_uri has all", "omit `view` to see them"),
+    ("read them at spill_uri", "omit `view` to see them"),
     (CUT_VIEW, "the view did not fit; pass a larger --max-answer"),
     ("more follows in mcp:", "more changes follow; pass a larger --max-answer"),
     ("select some with json_path", "pass a larger --max-answer"),

@@ -49,7 +49,7 @@ pub fn describe(left_out: LeftOut, rest: Rest) -> Option<String> {
     let all = if lines == 1 { "line" } else { "lines" };
     let how = match rest {
         Rest::WithoutView => "omit `view` to read them",
-        Rest::ByUri | Rest::ByUriAndOn => "spill_uri has all",
+        Rest::ByUri | Rest::ByUriAndOn => "read them at spill_uri",
     };
     let of = if matches!(rest, Rest::ByUriAndOn) { "of the first" } else { "of" };
     (omitted > 0).then(|| format!("{omitted} {of} {lines} {all} not shown; {how}"))
