@@ -27,9 +27,6 @@ const GROWTH: f64 = 1.5;
 /// The most of a processor that a server may use when nobody calls, in percent.
 const IDLE: f64 = 1.0;
 
-/// The same for each place and all that belongs to it: both ends say something every few seconds.
-const IDLE_OF_PLACE: f64 = 0.01;
-
 /// How many requests a session may have without an answer, and some.
 const PER_SESSION: usize = 1000;
 
@@ -127,26 +124,21 @@ fn rows(crowd: Crowd, sizes: &'static [usize], measured: &[Measured]) -> Vec<Lin
         let growth = line.growth();
         Line { met: Some((growth * 100.0).round() / 100.0 <= GROWTH), ..line }
     };
-    let at_most = |what, most: fn(Crowd, usize) -> f64, value| {
+    let at_most = |what, most: f64, value| {
         let line = line(what, value);
-        let mut all = line.values.iter().zip(sizes);
-        Line { met: Some(all.all(|(value, size)| *value <= most(crowd, *size))), ..line }
-    };
-    let idle = |crowd, size| match crowd {
-        Crowd::Places => IDLE_OF_PLACE * size as f64,
-        _ => IDLE,
+        Line { met: Some(line.values.iter().all(|value| *value <= most)), ..line }
     };
     let mut rows = vec![
         flat("`true`, µs of CPU", |it| it.run),
         flat("`initialize`, µs of CPU", |it| it.initialize),
         flat("`read_job`, µs of CPU", |it| it.read_job),
         flat("`list_jobs`, µs of CPU", |it| it.list_jobs),
-        at_most("idle, % of a processor", idle, |it| it.idle),
+        at_most("idle, % of a processor", IDLE, |it| it.idle),
         line("memory (PSS), MB", |it| it.memory),
     ];
     if crowd != Crowd::Sessions {
         rows.push(line("all ended, ms", |it| it.ended_in));
-        rows.push(at_most("left when the server was gone", |_, _| 0.0, |it| it.left));
+        rows.push(at_most("left when the server was gone", 0.0, |it| it.left));
     }
     rows
 }

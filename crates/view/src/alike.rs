@@ -90,7 +90,8 @@ fn begin_of_part(text: &[u8]) -> usize {
     begin
 }
 
-/// Where the words of both texts end that a place is in, if these are names of files in the same folder.
+/// Where the words of both texts end that a place is in, if these are names of files in the same folder. As
+/// [`same_words`] would find, but without taking the words apart.
 fn same_names(
     a: &[u8],
     b: &[u8],

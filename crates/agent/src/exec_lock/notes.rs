@@ -3,7 +3,8 @@
 //! A policy allows a program for what it is, or an interpreter because a script names it. A command that may only copy
 //! files could put others in their place. So the files of the programs that it names are noted before it begins. Those
 //! that they need are too many for that. They must be older than the command, in folders that are still the same. The
-//! ways to these folders are looked at between two commands, when nobody waits; what changes then is older as well.
+//! ways to these folders are looked at between two commands, when nobody waits. A folder on the way that has changed
+//! since then counts only if it was certainly there when the command began.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};

@@ -24,7 +24,7 @@ const LONGEST_REMARK: usize = 500;
 pub const LOST: &str =
     "the process supervising this command was killed or is out of reach, which ended the command";
 
-/// What to do about an editor, for which a longer timeout is no help.
+/// What to do if an editor was still open. A longer timeout would not help.
 const IN_EDITOR: &str = "an editor waited for somebody to type; pass the text as an argument, such as \
     `git commit -m TEXT`, or write the file";
 
