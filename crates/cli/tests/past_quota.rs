@@ -243,3 +243,34 @@ fn a_detached_job_without_room_for_its_newest_lines_begins_and_says_what_is_miss
         assert_eq!((before[0], after.len()), (1, 0));
     }
 }
+
+#[test]
+fn an_answer_says_why_not_all_output_was_kept() {
+    let per_client = "[limits]\nspill_per_client = \"100KB\"\n";
+    for (config, folder, why) in [
+        (CONFIG, "", "`spill_per_run`"),
+        (per_client, "", "`spill_per_client`"),
+        ("", "/dev/null", "cannot write to /dev/null (`TMPDIR` says where): Not a directory"),
+    ] {
+        let state = support::state();
+        let mut command = audit::command(&state, config);
+        if !folder.is_empty() {
+            command.env("TMPDIR", folder);
+        }
+        let mut server = Server::from_command(&mut command);
+        server.initialize("2025-11-25");
+        let gate = Gate::new();
+        let command = format!("seq 100000; {}", gate.wait());
+        let job = server.call(json!({"command": command, "background": true}))["job_id"].clone();
+        let told = wait_for(&mut server, &job, &json!("bytes:0"), "^100000$");
+        let of = |told: &Value| told["warnings"].to_string();
+        assert!(of(&told).contains(why), "{config}: {told}");
+        drop(gate);
+        let told = tool(&mut server, "read_job", json!({"job_id": job, "wait_for": "exit"}));
+        assert!(of(&told).contains(why), "{config}: {told}");
+        let told = server.run("seq 100000");
+        assert!(of(&told).contains(why), "{config}: {told}");
+        let told = server.run("seq 10");
+        assert_eq!(told["warnings"], Value::Null, "{config}: {told}");
+    }
+}

@@ -184,13 +184,14 @@ impl Job {
         &self.name
     }
 
-    /// What its sandbox has to say while it runs.
+    /// What there is to say while it runs: what its sandbox says, and why output was lost.
     pub fn remarks(&self) -> Vec<String> {
+        if self.state() != JobState::Running {
+            return Vec::new();
+        }
         let sandbox = self.sandbox.get().and_then(Weak::upgrade);
-        sandbox
-            .filter(|_| self.state() == JobState::Running)
-            .map(|it| it.remarks())
-            .unwrap_or_default()
+        let remarks = sandbox.map(|it| it.remarks()).unwrap_or_default();
+        remarks.into_iter().chain(self.output.why_lost()).collect()
     }
 
     /// Where it started, if that is known.

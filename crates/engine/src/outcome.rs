@@ -128,10 +128,10 @@ impl Outcome {
         }
     }
 
-    /// Warnings and refusals: everything to report besides its end and its output.
+    /// Warnings, refusals, and why output was lost: everything to report besides its end and its output.
     pub fn remarks(&self) -> Vec<String> {
         let warnings = self.warnings.iter().map(ToString::to_string);
-        warnings.chain(self.refused.iter().cloned()).collect()
+        warnings.chain(self.refused.iter().cloned()).chain(self.output.why_lost()).collect()
     }
 }
 

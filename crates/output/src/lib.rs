@@ -15,6 +15,7 @@ mod excerpt;
 mod gzip;
 mod json;
 mod keys;
+mod loss;
 mod mime;
 mod output;
 mod page;

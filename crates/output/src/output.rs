@@ -118,6 +118,12 @@ impl Output {
         state.stdout.lost() + state.stderr.lost()
     }
 
+    /// Why they cannot, as far as this process knows.
+    pub fn why_lost(&self) -> Option<String> {
+        let loss = self.shared.quota.loss().filter(|_| self.lost() > 0);
+        loss.map(ToString::to_string)
+    }
+
     /// Appends bytes that no file keeps. `at` may be beyond the end of the stream; the bytes in between are lost.
     pub fn append_beyond_cut(&self, stream: Stream, at: u64, bytes: &[u8]) {
         {
@@ -353,7 +359,7 @@ impl Output {
             };
             let in_head = bytes.len().min(room);
             if in_head < bytes.len() && buffer.file.is_none() && buffer.cut.is_none() {
-                buffer.file = self.shared.quota.create(stream).ok().map(Arc::new);
+                buffer.file = self.shared.quota.create(stream).map(Arc::new);
             }
             (in_head, buffer.file.clone().filter(|_| buffer.cut.is_none()))
         };

@@ -20,12 +20,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::fs::OFlags;
 
 use folder::{Folder, sweep};
 
+use crate::loss::Loss;
 use crate::stream::Stream;
 use mcpz_runtime::random_name;
 
@@ -95,6 +96,8 @@ pub struct Quota {
     pub in_memory: usize,
     limit: u64,
     files: Files,
+    /// Why not all could be kept. The first reason, as what comes later is lost anyway.
+    loss: OnceLock<Loss>,
 }
 
 /// Which files a run's output goes to.
@@ -198,18 +201,23 @@ impl DiskAccount {
 
     fn quota_for(self: &Arc<Self>, files: Files, in_memory: usize, limit: u64) -> Arc<Quota> {
         let (account, used) = (self.clone(), AtomicU64::new(0));
-        Arc::new(Quota { account, used, in_memory, limit, files })
+        Arc::new(Quota { account, used, in_memory, limit, files, loss: OnceLock::new() })
     }
 
-    /// Takes up to `wanted` bytes from the limits of the owner and of the total; returns how many.
-    fn take(&self, wanted: u64) -> u64 {
+    /// Takes up to `wanted` bytes from the limits of the owner and of the total; returns how many, and why not more.
+    fn take(&self, wanted: u64) -> (u64, Option<Loss>) {
         let (spill, settings) = (&self.spill, &self.spill.settings);
         let own = || (spill.make_room)(Some(self.number));
         let granted = take_with_room(&self.used, settings.per_owner, wanted, own);
         let all = || (spill.make_room)(None);
         let granted_of_all = take_with_room(&spill.used, settings.total, granted, all);
         self.used.fetch_sub(granted - granted_of_all, Ordering::Relaxed);
-        granted_of_all
+        let loss = match (granted < wanted, granted_of_all < granted) {
+            (_, true) => Some(Loss::OfAll),
+            (true, false) => Some(Loss::OfOwner),
+            (false, false) => None,
+        };
+        (granted_of_all, loss)
     }
 
     fn give_back(&self, bytes: u64) {
@@ -219,7 +227,12 @@ impl DiskAccount {
 }
 
 impl Quota {
-    pub fn create(self: &Arc<Self>, stream: Stream) -> io::Result<SpillFile> {
+    /// Creates the file for a stream, unless that fails.
+    pub fn create(self: &Arc<Self>, stream: Stream) -> Option<SpillFile> {
+        self.try_create(stream).map_err(|error| self.note_error(error)).ok()
+    }
+
+    fn try_create(self: &Arc<Self>, stream: Stream) -> io::Result<SpillFile> {
         let quota = self.clone();
         let open = |path: &Path, write| {
             let path = match stream {
@@ -294,9 +307,29 @@ impl Quota {
     /// Takes up to `wanted` bytes from the limits of the run, its owner and the total; returns how many.
     fn take(&self, wanted: u64) -> u64 {
         let granted = take(&self.used, self.limit, wanted);
-        let granted_of_all = self.account.take(granted);
+        let (granted_of_all, loss) = self.account.take(granted);
         self.used.fetch_sub(granted - granted_of_all, Ordering::Relaxed);
+        if let Some(loss) = loss.or((granted < wanted).then_some(Loss::OfRun)) {
+            self.note(loss);
+        }
         granted_of_all
+    }
+
+    fn note(&self, loss: Loss) {
+        let _ = self.loss.set(loss);
+    }
+
+    fn note_error(&self, error: io::Error) {
+        let folder = match &self.files {
+            Files::Temporary => Some(self.account.spill.settings.parent.as_path()),
+            Files::Permanent(path) | Files::ReadOnly(path) => path.parent(),
+        };
+        self.note(Loss::Disk { folder: folder.unwrap_or(Path::new("/")).to_owned(), error });
+    }
+
+    /// Why not all could be kept, if this process has tried.
+    pub fn loss(&self) -> Option<&Loss> {
+        self.loss.get()
     }
 
     fn give_back(&self, bytes: u64) {
@@ -328,7 +361,10 @@ impl SpillFile {
                 Ok(0) => break,
                 Ok(more) => written += more,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break,
+                Err(error) => {
+                    self.quota.note_error(error);
+                    break;
+                }
             }
         }
         self.quota.give_back((granted - written) as u64);

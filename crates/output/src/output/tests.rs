@@ -69,8 +69,22 @@ fn beyond_the_quota_bytes_are_counted_and_the_end_is_still_shown() {
     assert_eq!(output.length(), 1_000_008);
     assert_eq!(output.lost(), 1_000_008 - HEAD as u64 - 100_000 - (64 << 10));
     assert_eq!(std::fs::read(spilled(folder.path())).unwrap(), bytes[HEAD..HEAD + 100_000]);
+    assert!(output.why_lost().unwrap().contains("`spill_per_run`"));
     let excerpt = digest::excerpts(&output, &BOTH, ROOM, false).stdout;
     assert!(excerpt.text.ends_with("000099999\nthe end\n"));
+}
+
+#[test]
+fn what_is_lost_to_others_is_not_called_too_much_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = SpillSettings { total: 100_000, ..SpillSettings::new(folder.path()) };
+    let spill = Arc::new(Spill::new(settings));
+    let outputs = [(); 2].map(|()| Output::new(spill.account().quota(None)));
+    outputs[0].append(Stream::Stdout, &numbered(16_000));
+    assert_eq!(outputs[0].why_lost(), None);
+    outputs[1].append(Stream::Stdout, &numbered(100_000));
+    let why = outputs[1].why_lost().unwrap();
+    assert!(why.contains("`spill_total`"), "{why}");
 }
 
 #[test]
@@ -78,6 +92,8 @@ fn without_a_folder_to_write_to_bytes_are_counted_as_lost() {
     let output = output_in("/dev/null/nowhere".as_ref(), 1 << 30);
     output.append(Stream::Stdout, &numbered(20_000));
     assert_eq!(output.lost(), 200_000 - 2 * HEAD as u64);
+    let why = output.why_lost().unwrap();
+    assert!(why.contains("/dev/null/nowhere") && why.contains("Not a directory"), "{why}");
 }
 
 #[test]
@@ -101,7 +117,7 @@ fn nothing_is_lost_while_memory_has_everything_beyond_the_cut() {
     let bytes = numbered(7_000);
     output.append(Stream::Stdout, &bytes[..10]);
     output.append(Stream::Stdout, &bytes[10..]);
-    assert_eq!(output.lost(), 0);
+    assert_eq!((output.lost(), output.why_lost()), (0, None));
     assert_eq!(output.read_at(Stream::Stdout, 0, usize::MAX).unwrap(), bytes);
 }
 
