@@ -60,6 +60,27 @@ fn a_published_port_is_open_outside_and_another_one_is_told() {
 }
 
 #[test]
+fn a_command_that_leaves_a_server_running_is_told_that_nobody_outside_can_reach_it() {
+    for in_session in [false, true] {
+        let place = Place::new();
+        let mut server = place.start(&["--sandbox", "workspace"], "");
+        let port = free_port();
+        let command = format!(
+            "python3 -u -m http.server {port} --bind 127.0.0.1 > log 2>&1 & \
+             until grep -q Serving log 2>/dev/null; do sleep .01; done; echo started"
+        );
+        let mut call = json!({"command": command});
+        if in_session {
+            call["session"] = json!("shop");
+        }
+        let told = server.call(call);
+        assert_eq!(told["output"], "started\n", "{told}");
+        assert!(warnings(&told).contains(&format!("`--publish {port}`")), "{told}");
+        assert_eq!(warnings(&server.run("true")), "", "told once");
+    }
+}
+
+#[test]
 fn a_port_that_is_taken_is_in_the_log_and_the_server_starts() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

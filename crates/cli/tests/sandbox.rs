@@ -54,6 +54,11 @@ fn what_is_refused_is_explained_and_on_record() {
     assert!(said.contains(&elsewhere) && said.contains(&tool_folder), "{chained}");
     let harmless = server.run("echo '/etc/x: Read-only file system'; ls /root; true");
     assert!(harmless["warnings"].is_null(), "{harmless}");
+    // So does this, although it could not read what is hidden.
+    let hidden = home.join(".ssh/id_ed25519");
+    let read = server.run("cat ~/.ssh/id_ed25519 | head -1");
+    assert_eq!(read["return_code"], 0, "{read}");
+    assert!(warnings(&read).contains(&format!("{} is hidden", hidden.display())), "{read}");
     let session = server.call(json!({"command": "cd ~; echo x > new", "session": "s"}));
     assert!(warnings(&session).contains(home.join("new").to_str().unwrap()), "{session}");
     let job = server.call(json!({"command": "touch ~/.tool/new", "background": true}));
@@ -64,7 +69,7 @@ fn what_is_refused_is_explained_and_on_record() {
     drop(server);
     let trail = fs::read_to_string(place.state().join("mcpz/audit.jsonl")).unwrap();
     let records = trail.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    assert_eq!(records.filter(|record| !record["refused"].is_null()).count(), 9, "{trail}");
+    assert_eq!(records.filter(|record| !record["refused"].is_null()).count(), 10, "{trail}");
 }
 
 #[test]

@@ -23,7 +23,6 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,6 +44,7 @@ use crate::outcome::End;
 use crate::settings::SandboxSettings;
 use crate::variables::Variables;
 use homes::Homes;
+use ports::Ports;
 use refusals::Refusals;
 
 /// How often to try to make a sandbox while files below its mounts keep changing.
@@ -81,9 +81,7 @@ pub struct Sandbox {
     guard: Option<Arc<WatchedGuard>>,
     /// Why it replaces an earlier one, until an outcome has said so.
     recreated: Mutex<Option<String>>,
-    /// Ports on which commands listen, of which somebody was told.
-    told_ports: Mutex<BTreeSet<u16>>,
-    published: Vec<RangeInclusive<u16>>,
+    ports: Ports,
     sockets: Mutex<KnownSockets>,
     _tmp: Option<PrivateFolder>,
     /// What commands write to caches. No other sandbox uses it.
@@ -185,9 +183,8 @@ impl Sandbox {
             homes,
             guard,
             recreated: Mutex::default(),
-            told_ports: Mutex::default(),
+            ports: Ports::new(settings.publish.clone()),
             sockets: Mutex::new(KnownSockets { looked: Instant::now(), hidden: BTreeSet::new() }),
-            published: settings.publish.clone(),
             _tmp,
             _layer: layer,
         })
@@ -295,10 +292,7 @@ impl Sandbox {
     fn unpublished(&self) -> Option<String> {
         // Otherwise commands have the network of this machine.
         let way_out = self.way_out.as_ref()?;
-        let mut told = self.told_ports.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = |port: &u16| *port != way_out.port && told.insert(*port);
-        let new: Vec<_> = self.link.listening().into_iter().filter(is_new).collect();
-        ports::described(&new, &self.published)
+        self.ports.tell(self.link.listening().into_iter().filter(|port| *port != way_out.port))
     }
 
     /// Variables that point a run's programs to the proxy.
@@ -308,11 +302,19 @@ impl Sandbox {
         variables.into_iter().map(|(name, value)| (name.into(), Some(value.into()))).collect()
     }
 
+    /// A command has ended, or will, and something of it runs on.
+    pub fn note_left(&self) {
+        self.ports.note_left();
+    }
+
     /// What the sandbox refused a run, as far as that is known: the connections, and the files its output complains
-    /// about. Also reports what was taken away, and that the sandbox was recreated.
+    /// about. Also reports what was taken away, that the sandbox was recreated, and ports that only it can reach.
     pub fn refused(&self, run: &str, end: End, output: &Output, directory: &Path) -> Vec<String> {
         let printed = match end {
-            End::Exited(0) => refusals::certain(&output.last_lines(&[Stream::Stderr])),
+            End::Exited(0) => {
+                let printed = output.last_lines(&[Stream::Stderr]);
+                refusals::certain(&printed, directory, |path| self.layout.is_hidden(path))
+            }
             _ => output.last_lines(&[Stream::Stdout, Stream::Stderr]),
         };
         let network = self.way_out.iter().flat_map(|way_out| way_out.refusals.take(label(run)));
@@ -325,6 +327,7 @@ impl Sandbox {
             .chain(refusals::tracing(&printed))
             .chain(taken)
             .chain(recreated)
+            .chain(self.ports.may_be_new().then(|| self.unpublished()).flatten())
             .collect()
     }
 

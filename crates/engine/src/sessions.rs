@@ -114,7 +114,11 @@ impl Session {
     /// What the sandbox refused a command that ended this way.
     fn refused(&self, end: End, output: &Output, directory: Option<&Path>) -> Vec<String> {
         let directory = directory.unwrap_or(Path::new("/"));
-        let refused = |it: &Arc<Sandbox>| it.refused(&self.job.run, end, output, directory);
+        let refused = |it: &Arc<Sandbox>| {
+            // Its shell may have started something that is still there.
+            it.note_left();
+            it.refused(&self.job.run, end, output, directory)
+        };
         self.sandbox.as_ref().map(refused).unwrap_or_default()
     }
 

@@ -374,6 +374,9 @@ impl RunTask {
         let location = self.about.location.get().cloned();
         let warnings = self.plan.warnings.clone();
         let execs = self.exit.as_ref().map(|exit| exit.refused.as_slice()).unwrap_or_default();
+        if let (Some(occupied), false) = (&self.backing.sandbox, background.is_empty()) {
+            occupied.sandbox().note_left();
+        }
         let refused = described(execs).into_iter().chain(self.refused(end)).collect();
         let (job, session) = (None, None);
         Outcome {

@@ -16,20 +16,20 @@ const MAX_PER_RUN: usize = 5;
 /// The most commands whose refusals wait to be reported.
 const MAX_RUNS: usize = 256;
 
-/// How programs print the errors of a refused file.
+/// How programs print the errors of a refused file, in small letters: those in Go print them so.
 const ERROR_WORDS: &[&str] = &[
-    "Permission denied",
-    "Operation not permitted",
-    "Read-only file system",
-    "Device or resource busy",
-    "EACCES",
-    "EPERM",
-    "EROFS",
-    "EBUSY",
+    "permission denied",
+    "operation not permitted",
+    "read-only file system",
+    "device or resource busy",
+    "eacces",
+    "eperm",
+    "erofs",
+    "ebusy",
 ];
 
 /// Those that hardly anything but a sandbox causes.
-const CERTAIN_WORDS: &[&str] = &["Read-only file system", "EROFS"];
+const CERTAIN_WORDS: &[&str] = &["read-only file system", "erofs"];
 
 /// What the proxy refused, until a run reports it.
 #[derive(Debug, Default)]
@@ -58,10 +58,14 @@ impl Refusals {
     }
 }
 
-/// The lines with errors that count even if the command succeeds as a whole, as in `touch /etc/x; ls`.
-pub fn certain(printed: &str) -> String {
-    let has_word = |line: &&str| CERTAIN_WORDS.iter().any(|word| line.contains(word));
-    printed.lines().filter(has_word).collect::<Vec<_>>().join("\n")
+/// The lines with errors that count even if the command succeeds as a whole, as in `touch /etc/x; ls`: of what hardly
+/// anything else causes, or about a file that is hidden.
+pub fn certain(printed: &str, directory: &Path, is_hidden: impl Fn(&Path) -> bool) -> String {
+    let is_certain = |line: &&str| {
+        has_any(line, CERTAIN_WORDS)
+            || paths(line).into_iter().any(|path| is_hidden(&clean(&directory.join(path))))
+    };
+    printed.lines().filter(is_certain).collect::<Vec<_>>().join("\n")
 }
 
 /// The files a command complains about, as far as `explain` knows them.
@@ -71,7 +75,7 @@ pub fn files(
     explain: impl Fn(&Path) -> Option<String>,
 ) -> Vec<String> {
     let mut refusals = Vec::new();
-    let lines = printed.lines().filter(|line| ERROR_WORDS.iter().any(|word| line.contains(word)));
+    let lines = printed.lines().filter(|line| has_any(line, ERROR_WORDS));
     for path in lines.flat_map(paths) {
         let explained = explain(&clean(&directory.join(path)));
         if let Some(text) = explained.filter(|text| !refusals.contains(text))
@@ -81,6 +85,11 @@ pub fn files(
         }
     }
     refusals
+}
+
+fn has_any(line: &str, words: &[&str]) -> bool {
+    let line = line.to_ascii_lowercase();
+    words.iter().any(|word| line.contains(word))
 }
 
 /// What a command is told that complains about not being allowed to trace a process.
@@ -161,6 +170,8 @@ mod tests {
             "cat: ../../etc/x: Permission denied",
             "cp: cannot copy '/usr/share/x' to '/etc/x': Read-only file system",
             "Error: EROFS: read-only file system, rename '/usr/x' -> '/etc/x'",
+            "Error: opening database /etc/x: open /etc/x: read-only file system",
+            "open /etc/x: permission denied",
         ] {
             assert_eq!(refused_in(line), ["/etc/x"], "{line}");
         }
