@@ -226,6 +226,7 @@ fn a_job_whose_recorder_is_killed_has_its_end_recorded() {
     wait_for_ends(&state);
     let results = results(&state);
     assert!(results.values().flatten().all(|result| result == "lost"), "{results:?}");
+    wait_until("at most the server writes", || (writers(&state) <= 1).then_some(()));
     close(server);
     assert_eq!(writers(&state), 0);
 }

@@ -34,13 +34,19 @@ pub fn settled(state: &TempDir) -> Vec<Value> {
     })
 }
 
-/// Starts a server with a configuration and shakes hands.
-pub fn start(state: &TempDir, config: &str) -> Server {
+/// What starts a server with a configuration.
+pub fn command(state: &TempDir, config: &str) -> Command {
     let path = state.path().join("config.toml");
     std::fs::write(&path, config).unwrap();
     let mut command = Command::new(MCPZ);
     command.args(["server", "shell", "--tools", "all", "--config"]).arg(path);
-    let mut server = Server::from_command(command.env("XDG_STATE_HOME", state.path()));
+    command.env("XDG_STATE_HOME", state.path());
+    command
+}
+
+/// Starts a server with a configuration and shakes hands.
+pub fn start(state: &TempDir, config: &str) -> Server {
+    let mut server = Server::from_command(&mut command(state, config));
     server.initialize("2025-11-25");
     server
 }
