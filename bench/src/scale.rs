@@ -17,12 +17,16 @@ use crate::guest::Guest;
 use crate::http::{HttpClient, TOKEN};
 use crate::processes::{Times, marked, memory_of_tree};
 use crate::runner::NOTHING;
+use crate::statistics::{median, timed};
 
 /// What lets the crowd in. A single client may keep only half of the connections busy.
 const CROWD: [&str; 2] = ["a-token-of-the-crowd-of-the-benchmark", "the-other-token-of-the-crowd"];
 
 /// The most that a call may cost beside the largest crowd, in times of what it costs beside the smallest.
 const GROWTH: f64 = 1.5;
+
+/// The most that it may take, likewise.
+const SLOWDOWN: f64 = 2.0;
 
 /// The most of a processor that a server may use when nobody calls, in percent.
 const IDLE: f64 = 1.0;
@@ -88,6 +92,7 @@ pub struct Line {
 #[derive(Default)]
 struct Measured {
     run: f64,
+    took: f64,
     initialize: f64,
     read_job: f64,
     list_jobs: f64,
@@ -119,16 +124,18 @@ fn rows(crowd: Crowd, sizes: &'static [usize], measured: &[Measured]) -> Vec<Lin
         let values: Vec<_> = measured.iter().map(value).collect();
         Line { what: format!("{what}, beside {name}"), values, sizes, met: None }
     };
-    let flat = |what, value| {
+    let grows = |what, most: f64, value| {
         let line = line(what, value);
         let growth = line.growth();
-        Line { met: Some((growth * 100.0).round() / 100.0 <= GROWTH), ..line }
+        Line { met: Some((growth * 100.0).round() / 100.0 <= most), ..line }
     };
+    let flat = |what, value| grows(what, GROWTH, value);
     let at_most = |what, most: f64, value| {
         let line = line(what, value);
         Line { met: Some(line.values.iter().all(|value| *value <= most)), ..line }
     };
     let mut rows = vec![
+        grows("`true`, µs at p50", SLOWDOWN, |it| it.took),
         flat("`true`, µs of CPU", |it| it.run),
         flat("`initialize`, µs of CPU", |it| it.initialize),
         flat("`read_job`, µs of CPU", |it| it.read_job),
@@ -169,8 +176,12 @@ fn beside(bench: &Bench, crowd: Crowd, size: usize) -> Measured {
     let pid = server.pid();
     let idle = idle(bench, pid);
     let mut guest = Guest::new(server.address(), TOKEN);
+    let mut took = Vec::new();
+    let mut run = |server: &mut HttpClient| {
+        took.push(timed(|| drop(server.tool("execute_command", &crowd.call(NOTHING)))));
+    };
     let calls: [&mut dyn FnMut(&mut HttpClient); 4] = [
-        &mut |server| drop(server.tool("execute_command", &crowd.call(NOTHING))),
+        &mut run,
         &mut |_| guest.open_session(),
         &mut |server| drop(server.tool("read_job", &json!({"job_id": job}))),
         &mut |server| drop(server.tool("list_jobs", &json!({}))),
@@ -178,6 +189,7 @@ fn beside(bench: &Bench, crowd: Crowd, size: usize) -> Measured {
     let [run, initialize, read_job, list_jobs] = costs(bench, &mut server, idle, calls);
     let mut measured = Measured {
         run,
+        took: median(&took) * 1e6,
         initialize,
         read_job,
         list_jobs,

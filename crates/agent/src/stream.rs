@@ -22,8 +22,8 @@
 //! - Each pipe has credit: nobody sends more than the other end has room for, so one run's output does not hold up
 //!   another's, nor a heartbeat.
 //! - What a run has printed before an event arrives before the event, and before what its shell replies after it.
-//! - Each end says something at least once in a beat. An end that hears nothing for three beats takes the other
-//!   for gone: the relay then ends all runs, and the server reports them as lost.
+//! - The server says at every beat that it is there, and the relay says so in return. An end that hears nothing for
+//!   three beats takes the other for gone: the relay then ends all runs, and the server reports them as lost.
 //! - The other end may be hostile. What does not decode, has not been announced or has no credit ends the stream, and
 //!   no number from the other side is ever used as a process, a path or a length without a check.
 

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::codec::{Frame, FromPlace, MAGIC, PlaceFacts, ToPlace, VERSIONS};
-use super::exchange::{Broken, PATIENCE, exchange};
+use super::exchange::{Broken, Given, PATIENCE, Signs, exchange};
 use super::far::Far;
 use super::far_run::{FarProcess, FarRun};
 use super::gathering::Gathering;
@@ -65,7 +65,7 @@ pub struct FarLink {
 
 impl FarLink {
     /// Greets a relay, and serves the stream from then on. The place must greet within this time, and say something
-    /// at every beat.
+    /// in return at every beat.
     pub async fn connect<S>(
         stream: S,
         patience: Duration,
@@ -82,12 +82,12 @@ impl FarLink {
         let far = Arc::<Far>::default();
         let served = far.clone();
         tokio::spawn(async move {
-            let beat = (beat, ToPlace::Beat);
+            let signs = Signs { beat, message: ToPlace::Beat, given: Given::ByItself };
             let handle = |frame: Frame<'_, FromPlace>| served.handle(frame);
             let (backlog, outgoing) = (&served.backlog, &served.outgoing);
             let mut given_up = served.why_ended();
             tokio::select! {
-                ended = exchange(&mut incoming, backlog, outgoing, &mut writer, beat, handle) => {
+                ended = exchange(&mut incoming, backlog, outgoing, &mut writer, signs, handle) => {
                     served.end(ended);
                 }
                 _ = given_up.wait_for(Option::is_some) => {}

@@ -106,15 +106,14 @@ impl Outgoing {
         Poll::Pending
     }
 
-    /// Gives back memory if little was sent since the last time. True if nothing was.
-    pub fn relax(&self) -> bool {
+    /// Gives back memory if little was sent since the last time.
+    pub fn relax(&self) {
         let mut state = self.lock();
         let sent = std::mem::take(&mut state.sent);
         if sent < IDLE {
             state.bytes.shrink_to(IDLE);
             state.spare.shrink_to(IDLE);
         }
-        sent == 0
     }
 
     /// Whether so much waits that nobody can be reading it.

@@ -27,7 +27,7 @@ use tokio::time::timeout;
 
 use super::backlog::{Backlog, Waiting};
 use super::codec::{Frame, FromPlace, MAGIC, PlaceFacts, ToPlace, VERSIONS};
-use super::exchange::{Broken, exchange};
+use super::exchange::{Broken, Given, Signs, exchange};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::patient::Patient;
@@ -115,9 +115,9 @@ async fn serve(
     let backlog = relay.backlog.clone();
     let served = match theirs == VERSIONS {
         true => {
-            let beat = (beat, FromPlace::Beat);
+            let signs = Signs { beat, message: FromPlace::Beat, given: Given::InReturn };
             let handle = |frame: Frame<'_, ToPlace>| Ok(relay.handle(frame));
-            let exchange = exchange(&mut incoming, &backlog, &outgoing, &mut writer, beat, handle);
+            let exchange = exchange(&mut incoming, &backlog, &outgoing, &mut writer, signs, handle);
             tokio::select! {
                 served = exchange => served.map_err(Into::into),
                 () = told => Ok(()),
