@@ -281,6 +281,92 @@ fn what_a_star_in_a_rule_stands_for_leads_nowhere_by_a_link() {
 }
 
 #[test]
+fn a_folder_with_a_program_is_run_only_if_that_is_in_it() {
+    let [inside, outside] = [(); 2].map(|()| support::plain_folder());
+    let at = |path: &str| inside.path().join(path);
+    std::fs::write(outside.path().join("other"), "print('other ran')").unwrap();
+    for folder in
+        ["scripts/own", "scripts/first", "scripts/package", "scripts/beside", "scripts/java"]
+    {
+        std::fs::create_dir_all(at(folder)).unwrap();
+    }
+    std::fs::write(at("scripts/own/__main__.py"), "print('own ran')").unwrap();
+    for link in
+        ["first/__main__.pyc", "package/__init__.py", "beside.js", "java/A.class", "own/data"]
+    {
+        std::os::unix::fs::symlink(outside.path().join("other"), at("scripts").join(link)).unwrap();
+    }
+    let place = Programs::new();
+    let folder = inside.path();
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let absolute = format!("python3 {}/scripts/*", folder.display());
+    let above = format!("python3 ../{name}/scripts/*");
+    for rule in ["python3 scripts/*", &absolute, &above] {
+        let settings = format!("allow = [\"{rule}\"]\n[shell_tool]\nworking_dir = {folder:?}");
+        let mut server = place.server(&settings);
+        let mut run = |script: &str| server.run(&rule.replace('*', script));
+        assert_eq!(run("own")["output"], "own ran\n", "{rule}");
+        for name in ["first", "package", "beside", "beside/", "beside/.", "java"] {
+            let reply = run(name);
+            assert!(warnings(&reply).contains("was not allowed to execute"), "{name}: {reply}");
+        }
+    }
+}
+
+#[test]
+fn a_class_is_run_only_if_it_is_in_the_folder_of_the_rule() {
+    let [inside, outside] = [(); 2].map(|()| support::plain_folder());
+    let at = |path: &str| inside.path().join(path);
+    std::fs::create_dir_all(at("libs/own")).unwrap();
+    std::fs::create_dir_all(at("libs/other")).unwrap();
+    let links = ["libs/Other.class", "libs/own/Main.class", "libs/other/x.jar"];
+    for link in links {
+        std::os::unix::fs::symlink(outside.path().join("other"), at(link)).unwrap();
+    }
+    let place = Programs::new();
+    place.file("java", "#!/bin/sh\necho java ran\n");
+    let folder = inside.path();
+    let settings = format!(
+        "allow = [\"java libs.*\", \"java -cp libs/* Main\"]\n[shell_tool]\nworking_dir = {folder:?}"
+    );
+    let mut server = place.server(&settings);
+    for fits in ["libs.Own", "-cp libs/x.jar Main"] {
+        assert_eq!(server.run(&format!("java {fits}"))["output"], "java ran\n", "{fits}");
+    }
+    for leads_out in ["libs.Other", "-cp libs/own Main", "-cp 'libs/other/*' Main"] {
+        let reply = server.run(&format!("java {leads_out}"));
+        assert!(warnings(&reply).contains("was not allowed to execute"), "{leads_out}: {reply}");
+    }
+}
+
+#[test]
+fn a_rule_does_not_hold_in_a_folder_that_the_command_puts_in_place_of_the_one_where_it_begins() {
+    let folder = support::plain_folder();
+    let at = |path: &str| folder.path().join(path);
+    for (name, says) in [("own", "own ran"), ("other", "other ran")] {
+        std::fs::create_dir(at(name)).unwrap();
+        let text = format!("test:\n\t@echo {says}\n");
+        std::fs::write(at(name).join("Makefile"), text).unwrap();
+    }
+    let place = Programs::new();
+    let begin = at("own");
+    let settings =
+        format!("allow = [\"make test\", \"mv\"]\n[shell_tool]\nworking_dir = {begin:?}");
+    let mut server = place.server(&settings);
+    assert_eq!(server.run("make test")["output"], "own ran\n");
+    let (own, other, away) = (begin.display(), at("other"), at("away"));
+    let (other, away) = (other.display(), away.display());
+    let swap = format!("mv {own} {away}; mv {other} {own}");
+    let test = serde_json::json!({"command": format!("cd {own}; make test"), "session": "work"});
+    assert_eq!(server.call(test.clone())["output"], "own ran\n");
+    let reply = server.run(&format!("{swap}; cd {own}; make test"));
+    assert!(warnings(&reply).contains("was not allowed to execute"), "{reply}");
+    // The next command finds it there, also in a shell that was there before.
+    assert_eq!(server.run("make test")["output"], "other ran\n");
+    assert_eq!(server.call(test)["output"], "other ran\n");
+}
+
+#[test]
 fn a_regular_expression_is_held_as_well() {
     let place = Programs::new();
     let mut server = place.server("deny = ['/^speaker .*--force/']");

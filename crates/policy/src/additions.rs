@@ -9,6 +9,7 @@
 //! that names them.
 
 mod check;
+mod environments;
 mod modules;
 mod operands;
 mod reach;

@@ -47,6 +47,7 @@ pub use databases::is_database;
 pub use editors::is_editor;
 pub use interpreters::{
     is_debugging, is_information, is_inline_option, is_interpreter, opens_programs, runs_anything,
+    runs_operands_too,
 };
 pub use shells::is_shell;
 pub use wrappers::is_wrapper;

@@ -14,7 +14,7 @@ mod long_forms;
 
 use crate::names::Names;
 use crate::script::Word;
-pub use aliases::{all_names, default, is_same, operands_of_prefix};
+pub use aliases::{all_names, default, is_same, main_name, operands_of_prefix};
 pub use equivalents::equivalents;
 pub use git::{is_alias as is_git_alias, is_mistyped};
 use globals::{GLOBALS, GlobalOptions};

@@ -116,41 +116,30 @@ fn package_managers_take_options_that_choose_and_show() {
 }
 
 #[test]
-fn interpreters_take_options_of_the_script_and_none_of_their_own() {
-    let policy = allow(
-        "node --check,node -p process.version,node --version,perl -V,perl -c,gdb --version,java --list-modules,\
-         java -jar app.jar,python3 scripts/*,python3 -m pytest,python3 -m pip list,ruby -v",
-    );
+fn what_looks_like_a_sub_command_may_be_a_folder_or_one_task_of_several() {
+    let policy =
+        allow("meson build,meson setup build,meson test,meson compile,turbo build,nx build shop");
     all_allowed(
         &policy,
         &[
-            "node --check t.js",
-            "node -p process.version",
-            "node --version",
-            "perl -V",
-            "perl -c x.pl",
-            "java --list-modules",
-            "java -jar app.jar --port 80 -x",
-            "python3 scripts/x.py --force -v a=b",
-            "python3 -m pytest -k name tests/test_*.py",
-            "python3 -m pip list --outdated",
-            "ruby -v",
+            "meson build",
+            "meson setup build",
+            "meson test -C build --repeat 2 --print-errorlogs",
+            "turbo build",
+            "nx build shop",
         ],
     );
     all_denied(
         &policy,
         &[
-            "node --check --import 'data:text/javascript,x' t.js",
-            "node -p process.version -e 'x'",
-            "node -p process.version --require ./x",
-            "perl -V '-MList::Util;system(q(pwned))'",
-            "perl -c -e 'BEGIN{system q(pwned)}'",
-            "gdb --version -eiex 'shell pwned'",
-            "java --list-modules -Xrunjdwp:transport=dt_socket,server=y,launch=pwned",
-            "python3 -m pytest -p evil",
-            "python3 -m pip list --python=pwned",
-            "ruby -v x.rb",
-            "node --version x.js",
+            "meson compile deploy",
+            "meson test -C build parser",
+            "meson build ../other",
+            "meson build src",
+            "meson setup build src",
+            "turbo build deploy",
+            "turbo build --filter web",
+            "nx build shop api",
         ],
     );
 }
@@ -158,7 +147,7 @@ fn interpreters_take_options_of_the_script_and_none_of_their_own() {
 #[test]
 fn other_build_tools_take_operands_and_known_options() {
     let policy = allow(
-        "cmake --build build,meson test,go test,mvn test,./gradlew test,dotnet build,bazel test,tox,rpm -qa,\
+        "cmake --build build,meson test,go test,mvn test,./gradlew test,dotnet build,bazel test //...,tox,rpm -qa,\
          uv run pytest,npx eslint,pytest",
     );
     all_allowed(
@@ -313,112 +302,6 @@ fn a_script_of_the_project_takes_options_that_are_harmless_to_every_runner() {
 }
 
 #[test]
-fn an_interpreter_does_not_run_what_it_reads() {
-    let policy = allow(
-        "python3 -m unittest,python3 -m doctest README.md,python3 -m http.server,python3 -m mytool,python3 -m other *,\
-         python3 -v,python3 -W ignore -m pdb scripts/*,perl -wd scripts/*,perl -ne print,perl -c,perl scripts/*,jshell scripts/*,node --test",
-    );
-    all_allowed(
-        &policy,
-        &[
-            "python3 -m unittest -v tests.test_a",
-            "python3 -m unittest discover -s tests",
-            "python3 -m http.server 8000",
-            "python3 -m mytool",
-            "python3 -m other --any thing",
-            "perl -ne print /etc/hosts *.txt",
-            "perl -c x.pl",
-            "perl scripts/x.pl a b",
-            "node --test",
-            "node --test test/a.js",
-        ],
-    );
-    all_denied(
-        &policy,
-        &[
-            "python3 -m unittest code.interact <<< x",
-            "python3 -m unittest tests.test_a.unittest.case.sys.breakpointhook <<< x",
-            "python3 -m unittest discover -s tests/../../tmp",
-            "node --test test/a.test.js /tmp/e.test.js",
-            "node --test scripts/deploy.js",
-            "python3 -m doctest README.md /dev/stdin <<< x",
-            "python3 -m http.server --cgi 8000",
-            "python3 -m http.server ./8000",
-            "python3 -m mytool x",
-            "python3 -W ignore -m pdb scripts/x.py <<< x",
-            "perl -wd scripts/x.pl <<< x",
-            "python3 -v <<< x",
-            "perl -ne print 'pwned|'",
-            "perl -ne print p*",
-            "perl scripts/f.pl 'pwned |'",
-            "perl -c <<< 'BEGIN { }'",
-            "perl -c /dev/stdin <<< 'BEGIN { }'",
-            "perl -wc - <<< 'BEGIN { }'",
-            "jshell scripts/x.jsh <<< x",
-            "node --test /tmp/x.js",
-        ],
-    );
-}
-
-#[test]
-fn what_an_option_of_the_rule_takes_is_not_the_program() {
-    let policy = allow(
-        "python3 -W error -m unittest,python3 -Bm unittest,python3 -Wonce -m unittest,perl -I lib -ne print,\
-         uv run --extra dev pytest tests,uv run -m unittest tests.test_a,uv run pylint src,npm exec mocha test,\
-         yarn verify,node index.js,node node_modules/mocha/bin/mocha.js test,python3 setup.py build_ext,\
-         mocha test,pytest tests,cd,cat",
-    );
-    all_allowed(
-        &policy,
-        &[
-            "python3 -W error -m unittest tests.test_a",
-            "python3 -Bm unittest -v",
-            "uv run --extra dev pytest tests -q",
-            "uv run pylint src",
-            "yarn verify --watch",
-            "node index.js anything",
-            "mocha test test/a.test.js",
-            "pytest tests 'tests/test_a.py::TestA::test_one'",
-        ],
-    );
-    all_denied(
-        &policy,
-        &[
-            "python3 -W error -m unittest code.interact",
-            "python3 -Bm unittest code.interact",
-            "python3 -Wonce -m unittest code.interact",
-            "perl -I lib -ne print -e ';system q(pwned)'",
-            "uv run --extra dev pytest tests --trace",
-            "uv run -m unittest tests.test_a code.interact",
-            "uv run pylint src --init-hook x",
-            "npm exec mocha test ./deploy.js",
-            "yarn verify pwned",
-            "cd other; node index.js",
-            "node node_modules/mocha/bin/mocha.js test ./deploy.js",
-            "python3 setup.py build_ext --swig=/usr/local/bin/pwned",
-            "mocha test \"test/${PWD:+../deploy.js}\"",
-            "pytest tests \"tests/$(cat x)\"",
-            "mocha test publish-latest.js",
-            "mocha test ..",
-            "mocha test --shard ./deploy.js",
-            "pytest tests --timeout integration",
-            "pytest tests docs/testing.rst",
-        ],
-    );
-    all_denied(
-        &allow("make test"),
-        &[
-            "make test -R",
-            "NODE_OPTIONS='--disable-warning=;pwned;' make test",
-            "GIT_AUTHOR_NAME='x pwned' make test",
-            "RUSTFLAGS='-Copt-level=3 pwned' make test",
-            "DATABASE_URL=\"postgres://h/x'\" make test",
-            "CFLAGS=-Dputs=system make test",
-        ],
-    );
-}
-
-#[test]
 fn the_refusal_tells_the_argument_and_the_rule() {
     let told = refusal(&allow("npm test"), "npm test --script-shell pwned");
     assert!(
@@ -484,4 +367,74 @@ fn an_option_counts_as_the_program_has_it() {
             "yarn deploy evil",
         ],
     );
+}
+
+#[test]
+fn no_other_name_of_a_sub_command_that_runs_something_takes_what_to_run() {
+    for (rule, commands) in [
+        (
+            "npm run",
+            &["npm run danger", "npm rum danger", "npm urn danger", "npm run-script danger"][..],
+        ),
+        ("npm exec", &["npm exec tool", "npm x tool"]),
+        ("npm test", &["npm test danger", "npm t danger", "npm tst danger"]),
+        ("npm init", &["npm init tool", "npm create tool", "npm innit tool"]),
+        ("pnpm run", &["pnpm run danger"]),
+        ("pnpm exec", &["pnpm exec tool"]),
+        ("yarn workspace", &["yarn workspace web run danger"]),
+        ("uv run", &["uv run tool"]),
+        ("bundle exec", &["bundle exec tool", "bundle e tool"]),
+        ("go run", &["go run ./cmd/danger", "go run example.com/x@latest"]),
+        (
+            "go generate",
+            &["go generate /other/g.go", "go generate ../other/g.go", "go generate ./x"],
+        ),
+        (
+            "pipx run",
+            &["pipx run /other/e.py", "pipx run --path e.py", "pipx run --python ./evil black"],
+        ),
+        ("pipx install", &["pipx install --python ./evil black"]),
+        ("uv python", &["uv python find ./evil", "uv python list ./evil", "uv python pin ./evil"]),
+        ("uv tool", &["uv tool run danger"]),
+        ("uv tool run", &["uv tool run danger"]),
+        (
+            "uv tool install ruff",
+            &["uv tool install ruff --python ./evil", "uv tool install ruff --with ./evil"],
+        ),
+        ("uv pip compile", &["uv pip compile pyproject.toml", "uv pip compile /other/req.in"]),
+        (
+            "uv lock",
+            &[
+                "uv lock --upgrade-package 'x @ /other'",
+                "uv lock --upgrade-package 'x @ file:/other'",
+            ],
+        ),
+        ("hatch run build", &["HATCH_ENV=dev hatch run build"]),
+        ("pdm run build", &["PDM_IN_ENV=test pdm run build"]),
+        ("uv python find", &["uv python find ./evil", "uv python find -- ./evil"]),
+        ("poetry env use", &["poetry env use ./evil"]),
+        ("pdm use", &["pdm use ./evil"]),
+        ("hatch env", &["hatch env run danger"]),
+        ("hatch env run", &["hatch env run danger"]),
+        ("lerna run", &["lerna run danger"]),
+        ("lerna exec", &["lerna exec danger", "lerna exec -- danger"]),
+        ("nx run", &["nx run app:danger"]),
+        ("bazel run", &["bazel run //tools:danger"]),
+        ("pre-commit try-repo", &["pre-commit try-repo /other"]),
+        ("npm pack", &["npm pack /other", "npm pack ../other"]),
+        ("cargo watch", &["cargo watch ./danger"]),
+        ("cargo make", &["cargo make danger"]),
+        ("dotnet exec", &["dotnet exec x.dll"]),
+        ("dotnet build", &["dotnet build /other/x.proj", "dotnet build sub/x.proj"]),
+        ("poetry run", &["poetry run danger", "poetry -C sub run danger"]),
+        ("poetry run pytest tests", &["poetry -C sub run pytest tests"]),
+        ("bazel test //app:test", &["bazel test //app:test //tools:danger"]),
+    ] {
+        all_denied(&allow(rule), commands);
+    }
+    all_allowed(
+        &allow("uv run pytest,pnpm run build,go run ."),
+        &["uv run pytest -q", "pnpm run build", "go run . x"],
+    );
+    all_denied(&allow("pip install"), &["pip install -e --config-settings=x y"]);
 }

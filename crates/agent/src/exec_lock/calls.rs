@@ -97,15 +97,20 @@ fn is_within(place: &mcpz_policy::Place, limit: &CallLimit, directory: &Path) ->
     };
     is_there
         && place.added.folders.iter().all(enters)
-        && place.added.files.iter().all(|file| leads_inside(&from, file))
+        && place
+            .added
+            .files
+            .iter()
+            .all(|file| from.iter().all(|folder| runs_inside(&folder.join(file), &is_below)))
         && place.added.below.iter().all(|(file, folder)| is_below_folder(directory, file, folder))
 }
 
-/// Whether a path leads to what is in this folder. Both may begin in the directory.
+/// Whether a path leads to what is in this folder, and not to the folder. Both may begin in the directory.
 fn is_below_folder(directory: &Path, path: &str, folder: &str) -> bool {
-    let folder = real_path(&directory.join(folder));
-    folder.is_ok_and(|folder| {
-        is_inside(&directory.join(path), &|path: &Path| path.starts_with(&folder))
+    let path = directory.join(path);
+    real_path(&directory.join(folder)).is_ok_and(|folder| {
+        real_path(&path).ok().as_ref() != Some(&folder)
+            && runs_inside(&path, &|path: &Path| path.starts_with(&folder))
     })
 }
 
@@ -125,15 +130,52 @@ fn is_inside(path: &Path, is_below: &impl Fn(&Path) -> bool) -> bool {
     }
 }
 
+/// Whether a path leads inside, and so does what programs run for it: for a folder `x`, `python3 x` runs
+/// `x/__main__.py`, and `node x` perhaps `x.js`.
+fn runs_inside(path: &Path, is_below: &impl Fn(&Path) -> bool) -> bool {
+    // Without slashes and dots at its end.
+    let path: PathBuf = path.components().collect();
+    is_inside(&path, is_below)
+        && (!path.is_dir() || {
+            let beside = path.parent().zip(path.file_name());
+            let is_among = |folder: &Path| real_path(folder).is_ok_and(|real| is_below(&real));
+            beside
+                .filter(|(folder, _)| is_among(folder))
+                .is_none_or(|(folder, name)| is_beginning(folder, name, is_below))
+                && holds_inside(&path, is_below)
+        })
+}
+
+/// Whether all files in a folder lead inside that programs run if they are given the folder.
+fn holds_inside(folder: &Path, is_below: &impl Fn(&Path) -> bool) -> bool {
+    const FIRST: [&str; 5] = ["index", "package", "__init__", "__main__", "build"];
+    const ENDINGS: [&str; 3] = ["go", "class", "jar"];
+    all_inside(folder, is_below, |name| {
+        let name = Path::new(name);
+        let is = |part: Option<&OsStr>, all: &[&str]| {
+            part.and_then(OsStr::to_str).is_some_and(|it| all.contains(&it))
+        };
+        is(name.file_prefix(), &FIRST) || is(name.extension(), &ENDINGS)
+    })
+}
+
 /// Whether all files with this name and an ending lead inside: `node scripts/x` means `x.js`.
 fn is_beginning(folder: &Path, name: &OsStr, is_below: &impl Fn(&Path) -> bool) -> bool {
-    let Ok(entries) = fs::read_dir(folder) else { return true };
     let beginning = [name.as_bytes(), b"."].concat();
-    let mut entries = entries.flatten().enumerate();
-    entries.all(|(at, entry)| {
-        let is_other = !entry.file_name().as_bytes().starts_with(&beginning);
+    all_inside(folder, is_below, |name| name.as_bytes().starts_with(&beginning))
+}
+
+/// Whether those entries of a folder lead inside that count.
+fn all_inside(
+    folder: &Path,
+    is_below: &impl Fn(&Path) -> bool,
+    counts: impl Fn(&OsStr) -> bool,
+) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return true };
+    entries.flatten().enumerate().all(|(at, entry)| {
         at < MOST_ENTRIES
-            && (is_other || real_path(&entry.path()).is_ok_and(|real| is_below(&real)))
+            && (!counts(&entry.file_name())
+                || real_path(&entry.path()).is_ok_and(|real| is_below(&real)))
     })
 }
 

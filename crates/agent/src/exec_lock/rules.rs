@@ -15,7 +15,6 @@
 //! relative path means the file that the policy took it for, in a folder that is still where it was at first.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -32,12 +31,8 @@ use super::notes::Notes;
 use super::real_path::real_path;
 use super::shells::{is_shell, plain_program};
 use super::target::{Target, base_name};
-use super::wanted::Wanted;
+use super::wanted::{Wanted, folders, folders_of};
 use crate::exec_rules::{AllowedProgram, ExecRules, MayRun, RefusedBecause};
-
-/// Folders that count as part of every `PATH`.
-const SYSTEM: [&str; 6] =
-    ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// What a process of the run may execute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +97,7 @@ impl Rules {
         let folders = folders(&rules.path);
         let denied_in = folders_of(path).chain(folders.iter().cloned()).collect();
         let denied = Denied::new(std::mem::take(&mut rules.denied), denied_in);
-        let wanted = Wanted { search: folders, ..Wanted::default() };
+        let wanted = Wanted::new(&[], folders);
         let (path, variables, makers) = (rules.path.clone(), Vec::new(), Makers::default());
         let mut new = Self { allowed: None, denied, path, wanted, variables, notes: None, makers };
         new.replace_allowed(rules);
@@ -243,7 +238,7 @@ impl Rules {
         }
         let named_as = |it: &AllowedProgram| {
             let file = self.file_named_by(it, target)?;
-            takes(it, target, arguments, asking).then_some((it.may_run.clone(), file))
+            self.takes(it, target, arguments, asking).then_some((it.may_run.clone(), file))
         };
         if let Some((may_run, file)) = allowed.iter().find_map(named_as) {
             self.check_noted(&file, target)?;
@@ -255,6 +250,16 @@ impl Rules {
         }
         let becomes = self.as_needed(standing, target, arguments, asking)?;
         self.check_needed(target).map(|()| becomes)
+    }
+
+    fn takes(
+        &self,
+        program: &AllowedProgram,
+        target: &Target,
+        arguments: &[Vec<u8>],
+        asking: Asking<'_>,
+    ) -> bool {
+        takes(program, target, arguments, asking) && self.wanted.begin_there(program)
     }
 
     /// The same for a program that no command names.
@@ -273,7 +278,7 @@ impl Rules {
             let any = |it: &&AllowedProgram| it.calls.is_none() && self.means(&it.name, target);
             let rule = others().find(|it| it.name == *pattern).or_else(|| others().find(any));
             let Some(rule) = rule else { return Some(Standing::Least) };
-            let takes = takes(rule, target, arguments, asking);
+            let takes = self.takes(rule, target, arguments, asking);
             takes.then(|| Standing::of(&rule.may_run, standing))
         };
         let becomes = needed.iter().filter(|it| self.means(it, target)).find_map(as_needed);
@@ -444,19 +449,6 @@ impl Rules {
             rest == Some(b"/") || (folder.ends_with(b"/") && rest == Some(b""))
         })
     }
-}
-
-/// The folders of a `PATH` that mean the same everywhere.
-fn folders_of(path: &[u8]) -> impl Iterator<Item = PathBuf> {
-    let all =
-        path.split(|byte| *byte == b':').map(|folder| PathBuf::from(OsStr::from_bytes(folder)));
-    all.filter(|folder| folder.is_absolute())
-}
-
-fn folders(path: &[u8]) -> Vec<PathBuf> {
-    let mut seen = HashSet::new();
-    let all = folders_of(path).chain(SYSTEM.map(PathBuf::from));
-    all.filter(|folder| seen.insert(folder.clone())).collect()
 }
 
 /// A program whose files are in the folders to which links lead now.

@@ -1,9 +1,17 @@
 //! Where the programs are that a command may execute: what is to be noted about them before it begins.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::identity::FileId;
 use crate::exec_rules::AllowedProgram;
+
+/// Folders that count as part of every `PATH`.
+const SYSTEM: [&str; 6] =
+    ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// Files and folders, as paths that may lead through links.
 #[derive(Default)]
@@ -14,6 +22,8 @@ pub struct Wanted {
     pub parts: Vec<PathBuf>,
     /// Programs that a command names, and those that others need by their whole paths.
     pub files: Vec<PathBuf>,
+    /// Which folders those were where rules begin.
+    pub begins: HashMap<PathBuf, FileId>,
 }
 
 impl Wanted {
@@ -43,14 +53,45 @@ impl Wanted {
             }
             files.extend(program.paths());
         }
+        for begin in programs.iter().flat_map(begins).collect::<HashSet<_>>() {
+            self.begins.extend(folder_at(begin).map(|id| (begin.to_owned(), id)));
+        }
         add_new(&mut self.files, files);
         add_new(&mut self.parts, parts);
+    }
+
+    /// Whether the rules for a program still begin in the same folders.
+    pub fn begin_there(&self, program: &AllowedProgram) -> bool {
+        begins(program).all(|it| folder_at(it).as_ref() == self.begins.get(it))
     }
 
     /// All folders that have programs.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         self.search.iter().chain(&self.parts).map(PathBuf::as_path)
     }
+}
+
+/// The folders of a `PATH` that mean the same everywhere.
+pub fn folders_of(path: &[u8]) -> impl Iterator<Item = PathBuf> {
+    let all =
+        path.split(|byte| *byte == b':').map(|folder| PathBuf::from(OsStr::from_bytes(folder)));
+    all.filter(|folder| folder.is_absolute())
+}
+
+/// The same with those of the system, each once.
+pub fn folders(path: &[u8]) -> Vec<PathBuf> {
+    let mut seen = HashSet::new();
+    let all = folders_of(path).chain(SYSTEM.map(PathBuf::from));
+    all.filter(|folder| seen.insert(folder.clone())).collect()
+}
+
+fn begins(program: &AllowedProgram) -> impl Iterator<Item = &Path> {
+    let limits = program.calls.iter().flatten().filter_map(|call| call.limit.as_ref());
+    limits.map(|limit| limit.directory.as_path())
+}
+
+fn folder_at(path: &Path) -> Option<FileId> {
+    fs::metadata(path).ok().map(|found| (&found).into())
 }
 
 fn add_new(known: &mut Vec<PathBuf>, more: Vec<PathBuf>) {

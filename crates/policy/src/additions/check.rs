@@ -21,8 +21,9 @@ pub struct Check<'a, 'b> {
     program: &'b str,
     row: &'static Row,
     given: Arguments<'a, 'b>,
-    /// The first operand, often a sub-command.
+    /// The first operand, often a sub-command. With the second behind a dash, if it is a group of them.
     first: String,
+    is_grouped: bool,
     operands: usize,
     named_operands: usize,
     /// Whether an interpreter knows what to run, other than what it reads.
@@ -70,6 +71,7 @@ impl<'a, 'b> Check<'a, 'b> {
             row,
             given,
             first,
+            is_grouped: false,
             operands,
             named_operands,
             has_program,
@@ -249,7 +251,11 @@ impl<'a, 'b> Check<'a, 'b> {
             },
             Kind::PlaceIn => Next::Skip(0),
             Kind::Operand
-                if value.is_some_and(|value| !self.takes(value, value.literal().as_deref())) =>
+                if value.is_some_and(|value| {
+                    let text = value.literal();
+                    text.as_ref().is_some_and(|it| it.starts_with('-'))
+                        || !self.takes(value, text.as_deref())
+                }) =>
             {
                 Next::Refuse(word)
             }
@@ -294,8 +300,12 @@ impl<'a, 'b> Check<'a, 'b> {
         {
             return Next::Refuse(word);
         }
+        let name = text.unwrap_or_default();
         if self.operands == 0 {
-            self.first = text.unwrap_or_default().to_owned();
+            self.first = subcommands::main_name(self.program, name).to_owned();
+        } else if self.operands == 1 && self.row.groups.has(&self.first) {
+            self.is_grouped = true;
+            self.first = format!("{}-{name}", self.first);
         }
         self.operands += 1;
         self.named_operands += usize::from(is_named);
@@ -320,7 +330,8 @@ impl<'a, 'b> Check<'a, 'b> {
             return false;
         }
         match row.operands {
-            _ if self.given.open || self.is_inline => true,
+            _ if self.given.open => true,
+            _ if self.is_inline => !programs::runs_operands_too(self.program),
             _ if self.runs_tests => is_inside(word) && is_test(word),
             Operands::Any => true,
             Operands::Known => text.is_some_and(|text| row.knows(text)),
@@ -332,11 +343,10 @@ impl<'a, 'b> Check<'a, 'b> {
             Operands::TestNames => text.is_some_and(|text| row.knows(text) || is_test_name(text)),
             Operands::OfOptions => self.named_operands == 0,
             Operands::OfSubcommand => {
-                let most = 1 + usize::from(row.groups.has(&self.first));
+                let most = 1 + usize::from(self.is_grouped);
                 let is_query = row.queries.has(&self.first);
-                (is_query || self.named_operands > 0)
+                (is_query || row.known.has(&self.first) && self.named_operands > 0)
                     && self.named_operands <= most
-                    && !row.closed.has(&self.first)
                     && (!is_query || is_inside(word) || !is_path(text))
             }
         }

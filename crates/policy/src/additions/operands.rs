@@ -54,7 +54,11 @@ pub fn is_goal(text: &str) -> bool {
 
 /// Whether the value of a harmless option is neither an option nor a file outside of the working directory.
 pub fn is_value(text: &str) -> bool {
-    !text.starts_with(['-', '/', '~', '@']) && !climbs(text) && !text.contains("://")
+    // `name @ /x` and `name@file:/x` are packages in other places.
+    let is_elsewhere = |sign: &str| text.contains(sign);
+    !text.starts_with(['-', '/', '~', '@'])
+        && !climbs(text)
+        && ![":/", " /", "@/", "@ ", " @"].into_iter().any(is_elsewhere)
 }
 
 pub fn climbs(path: &str) -> bool {

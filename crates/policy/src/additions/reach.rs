@@ -129,7 +129,7 @@ pub fn added_places(program: &str, given: Arguments<'_, '_>) -> AddedPlaces {
                 let path = path.strip_prefix("//").unwrap_or(path);
                 if CLASS_PATHS.has(program) {
                     let parts = path.split(':').filter(|part| !part.is_empty());
-                    added.files.extend(parts.map(str::to_owned));
+                    added.files.extend(parts.flat_map(classes_of));
                 } else if is_relative(path) {
                     added.files.extend(files_of(program, path));
                 }
@@ -145,6 +145,13 @@ fn is_relative(word: &str) -> bool {
 
 fn leaves(path: &str) -> bool {
     path.split('/').any(|step| step == "..")
+}
+
+/// The files and folders that a part of a class path may mean: `libs/*` is every archive in `libs`, and `app.Main` may
+/// be a class.
+fn classes_of(part: &str) -> [String; 2] {
+    let (folder, class) = (part.strip_suffix("/*"), part.replace('.', "/"));
+    [folder.unwrap_or(part).to_owned(), format!("{class}.class")]
 }
 
 /// The files that a word may mean: `t.py::name`, `t.rb:12` and `t.rb[1:1]` are parts of one, `tests.t.Name` may be the

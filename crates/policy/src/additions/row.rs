@@ -78,13 +78,13 @@ pub struct Row {
     /// Whether several flags may be one word: `-qy`.
     pub letters: bool,
     pub operands: Operands,
+    /// Harmless operands, or sub-commands whose operands are packages and the like. Like all sub-commands, by their
+    /// main names.
     pub known: Names,
-    /// Sub-commands with a sub-command of their own.
+    /// Sub-commands with a sub-command of their own. Both are one name to what follows: `pip-install`.
     pub groups: Names,
-    /// Sub-commands whose operands are harmless, unless the rule names some.
+    /// Sub-commands whose operands are harmless as well, even if they name a file in the working directory.
     pub queries: Names,
-    /// Sub-commands whose operands never are.
-    pub closed: Names,
     /// Whether operands may set variables, `NAME=value`, and become part of commands.
     pub takes_values: bool,
     /// The variables that may be switched on and off.
@@ -113,7 +113,6 @@ pub const NOTHING: Row = Row {
     known: Names(""),
     groups: Names(""),
     queries: Names(""),
-    closed: Names(""),
     takes_values: false,
     values: Names(""),
     hands_over: &[],

@@ -1,5 +1,6 @@
 //! Harmless arguments of programs that run whatever they are told.
 
+use super::environments::{OTHERS, PIPX, UV};
 use super::row::{Dashes, NOTHING, Operands, Row};
 use crate::names::Names;
 use crate::programs;
@@ -11,8 +12,8 @@ const INTERPRETER: Row =
 /// Interpreters that look for options everywhere, that run every file they are given, or whose first operand is a
 /// sub-command.
 const OTHER_INTERPRETERS: Names = Names(
-    "deno bun mongo mongosh rails gnuplot sbcl ecl erl maxima ipython ptpython bpython j2 scala R ghci swipl yap csi \
-     psysh phpdbg pry iex evcxr jshell scilab octave gp",
+    "deno bun crystal mongo mongosh rails gnuplot sbcl ecl erl maxima ipython ptpython bpython j2 scala R ghci swipl \
+     yap csi psysh phpdbg pry iex evcxr jshell scilab octave gp",
 );
 
 /// The programs that scripts of a project run: test runners, linters, bundlers. An option must be harmless to all of
@@ -40,24 +41,10 @@ pub const SCRIPT: Row = Row {
 const SCRIPT_MANAGER: Row = Row {
     operands: Operands::OfSubcommand,
     queries: Names("view info list ls outdated why help"),
-    closed: Names("init create"),
+    known: Names("install add remove update upgrade audit deploy"),
     hands_over: &[(Names("exec dlx"), 2)],
     scripts: &[(Names("run run-script"), 2)],
     after_dashes: Dashes::Script,
-    ..NOTHING
-};
-
-/// Managers of packages and of the environments in which programs run.
-const ENVIRONMENT_MANAGER: Row = Row {
-    flags: Names(
-        "-q -v --quiet --verbose --offline --frozen --locked --no-sync --no-color --dev --all-extras --check \
-         --outdated --no-root --upgrade --version --help",
-    ),
-    risky: Names("-p --python --with --env-file --package --directory"),
-    operands: Operands::OfSubcommand,
-    groups: Names("pip tool python self cache env"),
-    queries: Names("tree list show help"),
-    hands_over: &[(Names("run exec"), 2), (Names("tool"), 3)],
     ..NOTHING
 };
 
@@ -90,7 +77,7 @@ const ROWS: &[Row] = &[
         places: Names("-w -C --workspace --prefix"),
         operands: Operands::OfSubcommand,
         queries: Names("view info show search ls list outdated explain why help"),
-        closed: Names("init create innit exec x run run-script test t tst start stop restart"),
+        known: Names("install uninstall update audit"),
         after_dashes: Dashes::Script,
         ..NOTHING
     },
@@ -124,22 +111,16 @@ const ROWS: &[Row] = &[
         ..SCRIPT_MANAGER
     },
     Row {
-        programs: Names("npx pnpx bunx uvx pipx"),
-        flags: Names("-y -q --yes --no --quiet --no-install"),
+        programs: Names("npx pnpx bunx uvx"),
+        // With `--no`, npx takes options behind the program for its own.
+        flags: Names("-y -q --yes --quiet --no-install"),
         risky: Names("-p --package"),
         hands_over: &[(Names(""), 1)],
         ..NOTHING
     },
-    Row {
-        programs: Names("uv"),
-        valued: Names("--extra --group --upgrade-package"),
-        with_operand: Names("-r --requirement"),
-        ..ENVIRONMENT_MANAGER
-    },
-    Row {
-        programs: Names("poetry pdm hatch rye conda mamba micromamba bundle bundler"),
-        ..ENVIRONMENT_MANAGER
-    },
+    PIPX,
+    UV,
+    OTHERS,
     Row {
         programs: Names("cargo"),
         flags: Names(
@@ -155,8 +136,9 @@ const ROWS: &[Row] = &[
         places: Names("--manifest-path"),
         operands: Operands::OfSubcommand,
         groups: Names("nextest"),
-        queries: Names("test t bench run r search info tree help"),
-        after_dashes: Dashes::OfCompiler(Names("test t bench run r nextest")),
+        known: Names("add remove install uninstall update clippy"),
+        queries: Names("test bench run search info tree help nextest-run nextest-list"),
+        after_dashes: Dashes::OfCompiler(Names("test bench run nextest-run")),
         ..NOTHING
     },
     Row {
@@ -180,6 +162,7 @@ const ROWS: &[Row] = &[
         operands: Operands::OfSubcommand,
         groups: Names("mod work"),
         queries: Names("test build vet fmt list doc"),
+        known: Names("get install mod-download mod-why work-use"),
         hands_over: &[(Names("run"), 2)],
         ..NOTHING
     },
@@ -246,6 +229,7 @@ const ROWS: &[Row] = &[
         with_operand: Names("-e -r -c --editable --requirement --constraint"),
         letters: true,
         operands: Operands::OfSubcommand,
+        known: Names("install uninstall"),
         queries: Names("list show freeze check help"),
         ..NOTHING
     },
@@ -314,19 +298,20 @@ const ROWS: &[Row] = &[
         places: Names("-C"),
         ..NOTHING
     },
+    // An operand may be a folder to build in, and the next one that with the sources.
     Row {
         programs: Names("meson"),
-        flags: Names("-v --verbose --quiet --version --help --list --no-rebuild"),
-        valued: Names("-j --suite --repeat --num-processes"),
+        flags: Names("-v --verbose --quiet --print-errorlogs --version --help --list --no-rebuild"),
+        valued: Names("--suite"),
+        counted: Names("-j --repeat --num-processes"),
         places: Names("-C"),
-        operands: Operands::OfSubcommand,
         ..NOTHING
     },
+    // An operand may be a project, or an assembly with tests to load.
     Row {
         programs: Names("dotnet"),
         flags: Names("--no-restore --no-build --nologo --version --help --list-tests"),
-        valued: Names("-c -v -f -r --configuration --verbosity --framework --runtime --filter"),
-        operands: Operands::Program,
+        valued: Names("-c --configuration"),
         // For tests, it names assemblies to load.
         after_dashes: Dashes::OfProgram(Names("run")),
         ..NOTHING
@@ -340,6 +325,7 @@ const ROWS: &[Row] = &[
         ),
         letters: true,
         operands: Operands::OfSubcommand,
+        known: Names("install remove purge reinstall"),
         queries: Names("list show search policy depends rdepends showpkg madison"),
         ..NOTHING
     },
@@ -366,6 +352,7 @@ const ROWS: &[Row] = &[
         programs: Names("apk brew snap flatpak dnf yum zypper"),
         flags: Names("-q -y --list --installed --version --help"),
         operands: Operands::OfSubcommand,
+        known: Names("install remove uninstall add del reinstall upgrade update"),
         queries: Names("list info show search"),
         ..NOTHING
     },
@@ -399,19 +386,10 @@ const ROWS: &[Row] = &[
         flags: Names(
             "-a -v -q --all-files --show-diff-on-failure --verbose --quiet --version --help",
         ),
-        valued: Names("--hook-stage"),
-        operands: Operands::OfSubcommand,
         ..NOTHING
     },
-    Row {
-        programs: Names("turbo nx lerna"),
-        flags: Names("--all --version --help"),
-        valued: Names("--concurrency"),
-        unclear: Names("--parallel --dry-run"),
-        places: Names("--filter --scope --projects"),
-        operands: Operands::OfSubcommand,
-        ..NOTHING
-    },
+    // Every operand is a task or a project.
+    Row { programs: Names("turbo nx lerna"), flags: Names("--all --version --help"), ..NOTHING },
     Row {
         programs: Names("playwright cypress rspec"),
         flags: Names("--headed --headless --fail-fast --color --dry-run --list --version --help"),
@@ -419,11 +397,10 @@ const ROWS: &[Row] = &[
         operands: Operands::Tests,
         ..NOTHING
     },
+    // An operand may be a target to build, with whatever that runs.
     Row {
         programs: Names("bazel bazelisk"),
-        flags: Names("-k --keep_going --version"),
-        valued: Names("-c --test_output --test_filter --jobs --compilation_mode"),
-        operands: Operands::OfSubcommand,
+        flags: Names("-k --keep_going --version --test_output=errors --test_output=all"),
         ..NOTHING
     },
     Row {

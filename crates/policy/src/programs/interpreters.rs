@@ -26,6 +26,12 @@ const INTERPRETERS: &[(Names, Names)] = &[
     (Names("irb ghci tclsh wish jshell jjs ocaml swipl rails evcxr j2 slsh yap"), Names("")),
 ];
 
+/// Those for which the operands behind the text of a program are its arguments. Others may run
+/// them as well.
+const TAKES_ARGUMENTS: Names = Names(
+    "python pypy micropython node ts-node tsx coffee perl ruby jruby truffleruby raku perl6 php Rscript julia groovy",
+);
+
 /// Other programs that run commands from somewhere the policy does not look, such as a file.
 const RUNNERS: Names =
     Names("sh bash dash zsh fish ksh source . sudo make npx docker ssh gdb vim vi emacs ed screen");
@@ -63,6 +69,11 @@ pub fn opens_programs(name: &str) -> bool {
 pub fn is_inline_option(name: &str, option: &str) -> bool {
     let is_module = option == "-m" && Names("python pypy").has(name);
     is_module || is_inline(interpreter(name).unwrap_or(Names("-c")), option)
+}
+
+/// Whether an interpreter that was given the text of a program may run its operands as well.
+pub fn runs_operands_too(name: &str) -> bool {
+    is_interpreter(name) && !TAKES_ARGUMENTS.has(name)
 }
 
 /// Whether an argument makes an interpreter debug a program, and read commands meanwhile.

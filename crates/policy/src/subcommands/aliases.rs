@@ -334,6 +334,13 @@ const ABBREVIATING: Names = Names(
      stg mtn",
 );
 
+/// The name of a sub-command under which the tables know it: `run` for `npm rum`.
+pub fn main_name<'a>(program: &str, name: &'a str) -> &'a str {
+    let all = ALIASES.iter().filter(|(programs, _)| programs.has(program));
+    let same = all.flat_map(|(_, groups)| groups.iter()).find(|same| same.has(name));
+    same.and_then(|same| same.iter().next()).unwrap_or(name)
+}
+
 /// Whether two words are the same sub-command to an allow rule.
 pub fn is_same(program: &str, one: &str, other: &str) -> bool {
     let is_version = |word: &str| Names("-v --version").has(word);
