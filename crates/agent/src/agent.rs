@@ -39,7 +39,7 @@ use crate::limits::Limits;
 use crate::memory::release_code_pages;
 use crate::signals::{self, Waited};
 use crate::socket::{self, Inbox};
-use crate::tree;
+use crate::tree::{self, Hunt};
 
 /// How long to kill the processes that a killed keeper left behind.
 const ORPHAN_KILL_TIME: Duration = Duration::from_secs(3);
@@ -303,10 +303,11 @@ impl Agent {
         tree::signal(&all, Signal::CONT);
         self.wait_for_keepers(ORPHAN_GRACE);
         let mut until = Instant::now() + STUCK_TIME;
+        let mut hunt = Hunt::new(me);
         while !self.keepers.is_empty() && Instant::now() < until {
             let (before, began) = (self.keepers.len(), Instant::now());
             self.setup.iter().for_each(|setup| setup.cgroups.kill());
-            tree::kill_descendants_if(me, |pid| is_run(&self.keepers, pid));
+            hunt.kill_if(|pid| is_run(&self.keepers, pid));
             self.wait_for_keepers(began.elapsed().max(SCAN_INTERVAL));
             if self.keepers.len() < before {
                 until = Instant::now() + STUCK_TIME;

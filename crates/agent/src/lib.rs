@@ -29,10 +29,10 @@
 //!                                                            answers the calls that this ended.
 //!     SIGTERM, SIGINT, SIGHUP  the server                    It hangs up on all keepers and the agent, and waits
 //!     to the server                                          until the agent has exited.
-//!     the server is killed     the agent: its stream ends    It ends all runs with one scan of all processes, with
-//!     or hangs up                                            SIGKILL after 200 ms. A keeper exits once nothing is
-//!                                                            left below it. It ends its run itself if the agent is
-//!                                                            gone, or has not done so after 20 s.
+//!     the server is killed     the agent: its stream ends    It ends all runs at once, with SIGKILL after 200 ms. A
+//!     or hangs up                                            keeper exits once nothing is left below it. It ends its
+//!                                                            run itself if the agent is gone, or has not done so
+//!                                                            after 20 s.
 //!     the agent is killed      the server: the stream ends,  It hangs up on all keepers, and each ends its run,
 //!                              or the pidfd tells            which counts as lost. It clears the agent's cgroups
 //!                                                            and starts another agent for the next run, and for

@@ -3,6 +3,7 @@
 //! A scan of `/proc` is not a snapshot: processes start and end meanwhile. To end all of them, scan again until
 //! nothing is left.
 
+mod hunt;
 mod stat;
 
 use std::collections::{HashMap, HashSet};
@@ -15,6 +16,7 @@ use rustix::process::{
 };
 
 use crate::cgroup;
+pub use hunt::Hunt;
 pub use stat::{Layout, ProcessStat, State, machine_threads_low_bits, peak_rss_bytes, read_stat};
 use stat::{listed_children, machine_threads, processes};
 
@@ -78,12 +80,7 @@ pub fn children(parent: i32) -> Vec<i32> {
 /// Kills whole process groups: a program that keeps forking and exiting has another process id by the time it is
 /// found, but is still in its group.
 pub fn kill_descendants(root: i32) {
-    kill_descendants_if(root, |_| true);
-}
-
-/// The same for those descendants that are targets.
-pub fn kill_descendants_if(root: i32, is_target: impl Fn(i32) -> bool) {
-    living(root).iter().filter(|process| is_target(process.pid)).for_each(kill_with_group);
+    living(root).iter().for_each(kill_with_group);
 }
 
 fn kill_with_group(process: &ProcessStat) {
