@@ -23,6 +23,7 @@ mod hierarchy;
 mod keeper;
 mod sandbox;
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -43,6 +44,9 @@ const PREFIX: &str = "mcpz-";
 /// How long to wait for processes that a killed agent has left in its cgroups.
 const CLEAR_TIME: Duration = Duration::from_secs(5);
 const CLEAR_INTERVAL: Duration = Duration::from_millis(10);
+
+/// How many folders of living agents to look at, in search of those of others.
+const MOST_IN_USE: usize = 32;
 
 const HIERARCHIES: [Hierarchy; 4] =
     [Hierarchy::Unified, Hierarchy::Memory, Hierarchy::Pids, Hierarchy::Cpu];
@@ -234,16 +238,26 @@ pub fn clear_all(paths: &[PathBuf]) {
     }
 }
 
-/// Clears the folders of agents that are gone: nobody holds their locks.
+/// Clears the folders of agents that are gone: nobody holds their locks. Stops after so many that are in use, or the
+/// thousandth agent would look at a thousand; which ones differs from agent to agent.
 fn clear_abandoned(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_str().is_some_and(|name| {
-            let number = name.strip_prefix(PREFIX);
-            number.is_some_and(|number| number.bytes().all(|it| it.is_ascii_digit() || it == b'-'))
-        });
+    let names = fs::read_dir(parent).into_iter().flatten().flatten().map(|it| it.file_name());
+    let is_ours = |name: &OsString| {
+        let number = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        number.is_some_and(|number| number.bytes().all(|it| it.is_ascii_digit() || it == b'-'))
+    };
+    let mut ours: Vec<_> = names.filter(is_ours).collect();
+    let first = std::process::id() as usize % ours.len().max(1);
+    ours.rotate_left(first);
+    let mut in_use = 0;
+    for path in ours.iter().map(|name| parent.join(name)) {
         // Held while clearing, because another agent may be making a folder of the same name.
-        if ours && let Some(_lock) = lock(&entry.path()) {
-            clear(&entry.path());
+        match lock(&path) {
+            Some(_lock) => drop(clear(&path)),
+            None => in_use += 1,
+        }
+        if in_use == MOST_IN_USE {
+            break;
         }
     }
 }
@@ -252,4 +266,31 @@ fn lock(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
     Some(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn abandoned_folders_are_cleared_and_not_all_that_are_in_use_are_looked_at() {
+        let parent = tempfile::tempdir().unwrap();
+        let make = |name: String| {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            path
+        };
+        let abandoned: Vec<_> = (0..100).map(|number| make(format!("mcpz-{number}"))).collect();
+        let other = make("mcpz-x".to_owned());
+        clear_abandoned(parent.path());
+        assert!(abandoned.iter().all(|path| !path.exists()));
+        let used: Vec<_> = (0..100).map(|number| make(format!("mcpz-{number}"))).collect();
+        let locks: Vec<_> = used.iter().map(|path| lock(path).unwrap()).collect();
+        clear_abandoned(parent.path());
+        assert!(used.iter().all(|path| path.exists()));
+        drop(locks);
+        clear_abandoned(parent.path());
+        assert!(used.iter().all(|path| !path.exists()));
+        assert!(other.exists());
+    }
 }
