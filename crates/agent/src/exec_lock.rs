@@ -334,16 +334,12 @@ impl LockedRun {
             }
         };
         self.prepared.keep_up_with(&target);
+        let nature = target.whole_nature();
         if self.prepared.rules.holds(&caller.standing) {
-            match target.whole_nature() {
-                Nature::Usual => {}
-                // As the kernel says it. A shell may take it for a script then.
-                Nature::Unknown => return Err(libc::ENOEXEC),
-                Nature::Format => {
-                    let program = target.path.to_string_lossy().into_owned();
-                    self.refuse(&caller, program, &arguments, RefusedBecause::Format);
-                    return Err(libc::EACCES);
-                }
+            if nature == Nature::Format {
+                let program = target.path.to_string_lossy().into_owned();
+                self.refuse(&caller, program, &arguments, RefusedBecause::Format);
+                return Err(libc::EACCES);
             }
             self.prepared.rules.note_what_was_made();
         }
@@ -377,6 +373,10 @@ impl LockedRun {
             Ok(standing)
         });
         match decided {
+            // As the kernel says it. A shell then runs the file as a script, in its own process.
+            Ok(_) if nature == Nature::Unknown && rules.holds(&caller.standing) => {
+                Err(libc::ENOEXEC)
+            }
             Ok(standing) => {
                 self.prepared.rules.note_exec(caller.process, &standing, &target, &arguments);
                 let env_program = match &standing {

@@ -114,6 +114,28 @@ fn a_program_that_the_command_unpacks_is_not_executed_before_the_next_call() {
 }
 
 #[test]
+fn a_script_that_names_no_interpreter_is_held_although_bash_runs_it_by_itself() {
+    let project = Project::new();
+    let at = |path: &str| project.folder.path().join(path);
+    script(&at("plain"), "echo own\n");
+    script(&at("scripts/plain"), "echo other\n");
+    let mut server = project.server(&["cp", "./plain", "./scripts/p*", "echo", "cd"]);
+    // It runs its commands with bash.
+    let mut run = |command: &str| {
+        let arguments = json!({"command": command, "is_background": false});
+        let reply = server.tool("run_shell_command", arguments);
+        reply["structuredContent"]["stdout"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(run("./plain"), "own\n");
+    assert!(!run("cp scripts/plain plain; ./plain").contains("other"));
+    // What is here if a folder cannot be entered is another file.
+    script(&at("part"), "echo own\n");
+    script(&at("scripts/part"), "echo other\n");
+    assert_eq!(run("cd scripts; ./part"), "other\n");
+    assert!(!run("cd scripts x; ./part").contains("own"));
+}
+
+#[test]
 fn a_program_is_executed_whose_rights_were_changed_or_that_was_built() {
     let project = Project::new();
     let mut server = project.server(&["./tool", "./made", "chmod", "make", "gcc"]);
