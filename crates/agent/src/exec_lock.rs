@@ -375,7 +375,7 @@ impl LockedRun {
         match decided {
             // As the kernel says it. A shell then runs the file as a script, in its own process.
             Ok(_) if nature == Nature::Unknown && rules.holds(&caller.standing) => {
-                Err(libc::ENOEXEC)
+                Err(if target.may_be_executed() { libc::ENOEXEC } else { libc::EACCES })
             }
             Ok(standing) => {
                 self.prepared.rules.note_exec(caller.process, &standing, &target, &arguments);

@@ -119,7 +119,7 @@ fn a_script_that_names_no_interpreter_is_held_although_bash_runs_it_by_itself() 
     let at = |path: &str| project.folder.path().join(path);
     script(&at("plain"), "echo own\n");
     script(&at("scripts/plain"), "echo other\n");
-    let mut server = project.server(&["cp", "./plain", "./scripts/p*", "echo", "cd"]);
+    let mut server = project.server(&["cp", "tar", "./plain", "./scripts/p*"]);
     // It runs its commands with bash.
     let mut run = |command: &str| {
         let arguments = json!({"command": command, "is_background": false});
@@ -128,6 +128,22 @@ fn a_script_that_names_no_interpreter_is_held_although_bash_runs_it_by_itself() 
     };
     assert_eq!(run("./plain"), "own\n");
     assert!(!run("cp scripts/plain plain; ./plain").contains("other"));
+    let of_other = ["echo other\n", "#!\necho other\n", "#! \t\necho other\n"];
+    for text in of_other
+        .map(str::to_owned)
+        .into_iter()
+        .chain([format!("#!{}\necho other\n", "x".repeat(300))])
+    {
+        script(&at("plain"), "echo own\n");
+        script(&at("unpacked/plain"), &text);
+        let mut tar = Command::new("tar");
+        tar.args(["-C", at("unpacked").to_str().unwrap(), "-cf"]).arg(at("plain.tar")).arg("plain");
+        assert!(tar.status().unwrap().success());
+        assert!(!run("tar -xf plain.tar; ./plain").contains("other"), "{text}");
+    }
+    // Nor does the shell run what it may not execute.
+    std::fs::set_permissions(at("plain"), PermissionsExt::from_mode(0o644)).unwrap();
+    assert_eq!(run("./plain"), "");
     // What is here if a folder cannot be entered is another file.
     script(&at("part"), "echo own\n");
     script(&at("scripts/part"), "echo other\n");

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use mcpz_sandbox::mounts;
 
 use super::elf;
-use super::shebang::{self, HEAD};
+use super::shebang::{HEAD, shebang};
 
 /// A file that describes a format, or says whether all are switched on, or takes new ones.
 #[derive(Debug)]
@@ -61,13 +61,13 @@ pub enum Nature {
     Usual,
     /// By an interpreter that it was told.
     Format,
-    /// Not at all, unless it was told an interpreter that we do not see.
+    /// Not at all, unless it was told an interpreter that we do not see. A shell may take it for a script.
     Unknown,
 }
 
 impl Nature {
     pub fn of(path: &Path, head: &[u8; HEAD], formats: &[Format]) -> Self {
-        match head.starts_with(shebang::MAGIC) || elf::is_native(head) {
+        match shebang(head).is_some() || elf::is_native(head) {
             _ if formats.iter().any(|format| format.is_of(path, head)) => Self::Format,
             true => Self::Usual,
             false => Self::Unknown,

@@ -1,7 +1,5 @@
 //! The first line of a script, as the kernel reads it.
 
-use std::io;
-
 /// How every script begins.
 pub const MAGIC: &[u8] = b"#!";
 
@@ -11,14 +9,10 @@ pub const HEAD: usize = 256;
 /// An interpreter and its argument.
 type Named<'a> = (&'a [u8], Option<&'a [u8]>);
 
-/// The interpreter and its argument, if the file begins with `#!`, as the kernel finds them (`fs/binfmt_script.c`).
-/// `head` is what it has read, with zeros behind the end of a short file. Fails as the kernel does if none is named.
-pub fn shebang(head: &[u8; HEAD]) -> io::Result<Option<Named<'_>>> {
-    if !head.starts_with(MAGIC) {
-        return Ok(None);
-    }
-    let found = named(head).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOEXEC));
-    found.map(Some)
+/// The interpreter and its argument, if the file begins with `#!` and names one, as the kernel finds them
+/// (`fs/binfmt_script.c`). `head` is what it has read, with zeros behind the end of a short file.
+pub fn shebang(head: &[u8; HEAD]) -> Option<Named<'_>> {
+    head.starts_with(MAGIC).then(|| named(head)).flatten()
 }
 
 fn named(head: &[u8; HEAD]) -> Option<Named<'_>> {
@@ -53,23 +47,22 @@ fn named(head: &[u8; HEAD]) -> Option<Named<'_>> {
 mod tests {
     use super::*;
 
-    /// What is found, as text, or the error.
-    type Parsed = Result<Option<(String, Option<String>)>, Option<i32>>;
+    /// What is found, as text.
+    type Parsed = Option<(String, Option<String>)>;
 
     fn parsed(text: &[u8]) -> Parsed {
         let mut head = [0; HEAD];
         let length = text.len().min(HEAD);
         head[..length].copy_from_slice(&text[..length]);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let found = shebang(&head).map_err(|error| error.raw_os_error())?;
-        Ok(found.map(|(path, argument)| (text(path), argument.map(text))))
+        shebang(&head).map(|(path, argument)| (text(path), argument.map(text)))
     }
 
     fn names(path: &str, argument: Option<&str>) -> Parsed {
-        Ok(Some((path.to_owned(), argument.map(str::to_owned))))
+        Some((path.to_owned(), argument.map(str::to_owned)))
     }
 
-    const NOTHING: Parsed = Err(Some(libc::ENOEXEC));
+    const NOTHING: Parsed = None;
 
     #[test]
     fn the_first_line_of_a_script_names_its_interpreter_and_one_argument() {
@@ -80,7 +73,9 @@ mod tests {
         assert_eq!(parsed(b"#!/bin/sh x\r \n"), names("/bin/sh", Some("x\r")));
         assert_eq!(parsed(b"#!/bin/sh x\0y\n"), names("/bin/sh", Some("x")));
         assert_eq!(parsed(b"#!/bin/sh\0y\n"), names("/bin/sh", None));
-        assert_eq!(parsed(b"\x7fELF"), Ok(None));
+        assert_eq!(parsed(b"\x7fELF"), NOTHING);
+        assert_eq!(parsed(b"\n"), NOTHING);
+        assert_eq!(parsed(b""), NOTHING);
         assert_eq!(parsed(b"#!\n"), NOTHING);
         assert_eq!(parsed(b"#! \t \n/bin/sh\n"), NOTHING);
     }

@@ -162,7 +162,7 @@ impl Target {
             let named = PathBuf::from(OsStr::from_bytes(path));
             Self::of(process, named, opened, same_view, depth + 1)
         };
-        if let Some((path, argument)) = shebang(&head)? {
+        if let Some((path, argument)) = shebang(&head) {
             if depth >= MAX_SCRIPTS {
                 return Err(io::Error::from_raw_os_error(libc::ELOOP));
             }
@@ -234,6 +234,12 @@ impl Target {
     /// Programs of root that others cannot read are binaries.
     pub fn is_clear(&self) -> bool {
         self.is_readable || (self.is_roots && !rustix::process::geteuid().is_root())
+    }
+
+    /// Whether the kernel lets us execute it.
+    pub fn may_be_executed(&self) -> bool {
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
     }
 
     /// The file that `/proc/PID/exe` will lead to.

@@ -84,7 +84,7 @@ const NEEDS: &[Need] = &[
     need("zless zmore", "less more gzip"),
     need(
         "bzgrep bzegrep bzfgrep bzdiff bzcmp bzless bzmore",
-        "bzip2 bzgrep grep egrep fgrep cmp diff less more mktemp sed",
+        "bzip2 bzgrep grep egrep fgrep cmp diff less more mktemp sed stty",
     ),
     need(
         "xzgrep xzegrep xzfgrep xzdiff xzcmp xzless xzmore \
@@ -162,7 +162,14 @@ const NEEDS: &[Need] = &[
         "basename dirname mktemp tr sed grep file tar gzip bzip2 xz zstd unzip",
     ),
     need("gcore", "dirname basename gdb"),
-    need("diff3 sdiff", "diff"),
+    need("diff3 sdiff colordiff", "diff"),
+    need("flex bison", "m4"),
+    Need {
+        programs: Names("7z 7za 7zr p7zip"),
+        parts: &["/usr/lib/p7zip/7z", "/usr/lib/p7zip/7za", "/usr/lib/p7zip/7zr"],
+        executes: Names("7z 7za 7zr which basename cat rm mktemp"),
+    },
+    need("zforce", "gzip grep basename sed mv"),
     need("gcc-ar gcc-nm gcc-ranlib", "ar nm ranlib"),
     need("dpkg-deb", "tar gzip xz zstd bzip2"),
     need("apt-cache", "dpkg"),
