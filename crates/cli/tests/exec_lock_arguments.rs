@@ -217,22 +217,23 @@ fn no_package_is_tested_that_a_link_leads_out_of_the_project_to() {
     std::fs::create_dir(inside.path().join("own")).unwrap();
     std::os::unix::fs::symlink(outside.path(), inside.path().join("l")).unwrap();
     let folder = inside.path();
-    for (tool, own, linked) in [
+    for (rule, own, linked) in [
         (
-            "go",
+            "go test *",
             &["./own", "app/own", "example.com/app/own", "app/...", "./...", "net/http"][..],
             &["./l", "l", "app/l", "example.com/app/l", "app//l", "app/./l/", "app/l/..."][..],
         ),
-        ("npm", &["-- --project=own"], &["-- --project=l", "-- --project=l/part", "-w l"]),
+        ("npm test", &["-- --project=own"], &["-- --project=l", "-- --project=l/part", "-w l"]),
         (
-            "bazel",
+            "bazel test *",
             &["//own:tests", "//own/...", "//..."],
             &["//l:tests", "//l/part:all", "//l/..."],
         ),
     ] {
         let place = Programs::new();
+        let tool = rule.split(' ').next().unwrap();
         std::fs::copy("/bin/true", place.folder().join(tool)).unwrap();
-        let settings = format!("allow = [\"{tool} test\"]\n[shell_tool]\nworking_dir = {folder:?}");
+        let settings = format!("allow = [{rule:?}]\n[shell_tool]\nworking_dir = {folder:?}");
         let mut server = place.server(&settings);
         let mut is_refused = |package: &str| {
             let reply = server.run(&format!("{tool} test {package}"));

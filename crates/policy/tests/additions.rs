@@ -14,14 +14,14 @@ fn make_runs_its_target_and_nothing_else() {
         &policy,
         &[
             "make test",
-            "make test -j4 -k",
+            "make test -j4 -B",
             "make test -j 4 -C sub",
             "make -j4 test",
             "make -s -C sub test",
             "make test V=1 VERBOSE=true",
             "make test -sj8 --no-print-directory",
             "CI=1 LANG=C make test",
-            "make -k test",
+            "make -B test",
         ],
     );
     all_denied(
@@ -40,6 +40,8 @@ fn make_runs_its_target_and_nothing_else() {
             "LANG=';pwned;'; make test",
             "make -C test deploy",
             "make -C sub deploy test",
+            "make -k test",
+            "make test -i",
             "make test -l SHELL=pwned",
             "make test --jobs SHELL=pwned",
             "make test -é SHELL=pwned",

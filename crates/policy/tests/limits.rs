@@ -67,7 +67,7 @@ fn a_rule_that_names_a_file_holds_in_the_directory_where_it_begins() {
         &policy,
         &[
             "make -f ci.mk test",
-            "make -f ci.mk test -k -j 4",
+            "make -f ci.mk test -s -j 4",
             "cd sub && make test",
             "make -C sub test",
             "cd sub && npm run lint",

@@ -5,9 +5,10 @@ use super::operands::{
 };
 use super::reach::{Reach, reach};
 use super::row::{Dashes, Kind, Operands, Row, ends_after, is_number};
-use super::table::{CMAKE_BUILD, FORMATTER, SCRIPT, row};
+use super::table::{CMAKE_BUILD, FORMATTER, SCRIPT, SCRIPT_ELSEWHERE, row};
 use super::{
-    Arguments, CHECKS, checks_a_file, matter_to, refused, refused_by_compiler, refused_by_module,
+    Arguments, CHECKS, TRUTHS, checks_a_file, matter_to, refused, refused_by_compiler,
+    refused_by_module,
 };
 use crate::names::Names;
 use crate::opened;
@@ -15,6 +16,9 @@ use crate::paths::base_name;
 use crate::programs;
 use crate::script::Word;
 use crate::subcommands;
+
+/// Programs whose `run` runs texts for a shell that the project has, or tools.
+const SHELL_SCRIPTS: Names = Names("pdm hatch rye");
 
 /// Looks at arguments one after the other.
 pub struct Check<'a, 'b> {
@@ -36,6 +40,10 @@ pub struct Check<'a, 'b> {
     runs_tests: bool,
     /// Where the rule holds.
     reach: Reach,
+    /// Whether the rule names an option that changes what runs.
+    has_choice: bool,
+    /// Whether an option was added that names a directory to work from.
+    has_place: bool,
 }
 
 /// What an argument means for those after it.
@@ -65,7 +73,20 @@ impl<'a, 'b> Check<'a, 'b> {
         let is_build =
             program == "cmake" && given.names(0) && given.text(0).is_some_and(|it| it == "--build");
         let row = if is_build { self::row(CMAKE_BUILD) } else { row };
+        // An option of an interpreter, or a query, does not choose among the parts of a project.
+        let may_choose = has_program && row.operands != Operands::OfOptions && !given.open;
+        let chooses = |at: usize| {
+            given.names(at)
+                && given.text(at).is_some_and(|text| {
+                    text.starts_with("-")
+                        && text != "--"
+                        && !row.risky.has(&text)
+                        && row.chooses(&text)
+                })
+        };
         Self {
+            has_choice: may_choose && (0..given.words.len()).any(chooses),
+            has_place: false,
             reach: reach(program, given),
             program,
             row,
@@ -115,7 +136,10 @@ impl<'a, 'b> Check<'a, 'b> {
                 Next::Compiler => return refused_by_compiler(self.given.after(at)),
                 Next::Formatter => return refused(FORMATTER, self.given.after(at)),
                 Next::Named => return self.given.after(at).first_unnamed(),
-                Next::Script => return Check::new("", &SCRIPT, self.given.after(at)).refused(),
+                Next::Script => {
+                    let row = if self.has_place { &SCRIPT_ELSEWHERE } else { &SCRIPT };
+                    return Check::new("", row, self.given.after(at)).refused();
+                }
                 Next::Module(name) if name.is_empty() => {
                     let name = self.given.text(at)?;
                     return refused_by_module(&name, self.given.after(at + 1));
@@ -190,6 +214,10 @@ impl<'a, 'b> Check<'a, 'b> {
                 let first = rest.words.first();
                 first.filter(|it| it.text().is_none_or(|text| text.ends_with(".go")))
             }
+            // A script of the project is one for a shell.
+            false if SHELL_SCRIPTS.has(self.program) && !matter_to(bare) => {
+                Check::new("", &SCRIPT, rest).refused()
+            }
             // It runs whatever function its arguments name.
             false if name.ends_with(".py") && is_test_file(&program) => {
                 refused_by_module("unittest", rest)
@@ -237,6 +265,8 @@ impl<'a, 'b> Check<'a, 'b> {
             }
             _ if is_named => Next::Skip(0),
             _ if self.may_override(text) => Next::Refuse(word),
+            _ if self.has_choice && self.row.chooses(text) => Next::Refuse(word),
+            _ if self.chooses_program(text) => Next::Refuse(word),
             Kind::Flag => Next::Skip(0),
             // `-j 4`
             Kind::Counted => {
@@ -249,7 +279,10 @@ impl<'a, 'b> Check<'a, 'b> {
                 }
                 _ => Next::Skip(0),
             },
-            Kind::PlaceIn => Next::Skip(0),
+            Kind::PlaceIn => {
+                self.has_place = true;
+                Next::Skip(0)
+            }
             Kind::Operand
                 if value.is_some_and(|value| {
                     let text = value.literal();
@@ -264,10 +297,24 @@ impl<'a, 'b> Check<'a, 'b> {
                 Some(value) if !value.literal().is_some_and(|it| self.row.takes_text(&it)) => {
                     Next::Refuse(value)
                 }
-                _ => Next::Skip(1),
+                _ => {
+                    self.has_place |= self.row.option(text) == Kind::Place;
+                    Next::Skip(1)
+                }
             },
             Kind::Unknown => Next::Refuse(word),
         }
+    }
+
+    /// Whether an option makes the sub-command run another program.
+    fn chooses_program(&self, option: &str) -> bool {
+        let name = option.split('=').next().unwrap_or_default();
+        let named = (0..self.given.words.len()).filter(|at| self.given.names(*at));
+        let subs: Vec<_> = named.filter_map(|at| self.given.text(at)).collect();
+        self.row.choosing.is_some_and(|(runs, options)| {
+            options.has(name)
+                && subs.iter().any(|sub| runs.has(subcommands::main_name(self.program, sub)))
+        })
     }
 
     /// Whether an option may replace what the rule says: where the files are that it names, or the value of an option.
@@ -326,16 +373,19 @@ impl<'a, 'b> Check<'a, 'b> {
     /// Whether an operand that the rule does not name is harmless.
     fn takes(&self, word: &Word, text: Option<&str>) -> bool {
         let row = self.row;
-        if text.is_some_and(|text| !row.takes_value(text)) {
+        let is_truth = |text: &str| TRUTHS.has(text) && subcommands::has_truth_values(self.program);
+        if text.is_some_and(|text| !row.takes_value(text) || is_truth(text)) {
             return false;
         }
         match row.operands {
             _ if self.given.open => true,
+            _ if self.has_choice => false,
             _ if self.is_inline => !programs::runs_operands_too(self.program),
             _ if self.runs_tests => is_inside(word) && is_test(word),
             Operands::Any => true,
             Operands::Known => text.is_some_and(|text| row.knows(text)),
             Operands::Numbers => text.is_some_and(is_number),
+            Operands::One => self.operands == 0,
             Operands::Program => (self.has_program || self.checks_a_file) && is_inside(word),
             Operands::Tests => {
                 text.is_some_and(|text| row.knows(text)) || is_inside(word) && is_test(word)
@@ -345,9 +395,11 @@ impl<'a, 'b> Check<'a, 'b> {
             Operands::OfSubcommand => {
                 let most = 1 + usize::from(self.is_grouped);
                 let is_query = row.queries.has(&self.first);
+                let is_local = text.is_some_and(|text| text == "." || text.starts_with("./"));
                 (is_query || row.known.has(&self.first) && self.named_operands > 0)
                     && self.named_operands <= most
                     && (!is_query || is_inside(word) || !is_path(text))
+                    && (!row.local.has(&self.first) || is_local)
             }
         }
     }

@@ -20,9 +20,16 @@ const MODULES: &[Row] = &[
         ..NOTHING
     },
     Row {
-        programs: Names("json.tool py_compile compileall"),
-        flags: Names("-q --sort-keys"),
+        programs: Names("py_compile compileall"),
+        flags: Names("-q"),
         operands: Operands::Any,
+        ..NOTHING
+    },
+    // It writes to a second one.
+    Row {
+        programs: Names("json.tool"),
+        flags: Names("--sort-keys --no-ensure-ascii --json-lines --compact"),
+        operands: Operands::One,
         ..NOTHING
     },
     // It runs the python that is in the folder already.

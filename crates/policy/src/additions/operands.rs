@@ -57,6 +57,7 @@ pub fn is_value(text: &str) -> bool {
     // `name @ /x` and `name@file:/x` are packages in other places.
     let is_elsewhere = |sign: &str| text.contains(sign);
     !text.starts_with(['-', '/', '~', '@'])
+        && !text.contains('$')
         && !climbs(text)
         && ![":/", " /", "@/", "@ ", " @"].into_iter().any(is_elsewhere)
 }

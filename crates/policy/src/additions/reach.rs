@@ -3,6 +3,7 @@
 //! A rule such as `make test` means the makefile of the project, or one of a folder in it. A rule that names a file or
 //! a module means that one, and in another folder the same words name another.
 
+use super::operands::is_test_file;
 use super::row::{Kind, Operands};
 use super::table::row;
 use super::{Arguments, CHECKS, matter_to};
@@ -26,6 +27,9 @@ pub enum Reach {
 
 /// Modules of Python that run the code of the directory in any case. Others may import it by accident.
 const TOOLS: Names = Names("pytest unittest pip build tox nox");
+
+/// Programs that run scripts from the folder of the project, which may be above the directory.
+const SCRIPTS: Names = Names("npm pnpm yarn bun");
 
 /// Programs whose operand is a file or class in the directory.
 const CLASSES: Names = Names("java jshell kotlin scala groovy dart expect gdb lldb unittest");
@@ -75,8 +79,12 @@ pub fn reach(program: &str, given: Arguments<'_, '_>) -> Reach {
             named().take_while(|at| *at < inner_at).any(|at| !is_plain(program, given, at))
         }
     };
+    // It looks for files from the folder of the project, wherever that is.
+    let names_test =
+        || (0..given.words.len()).any(|at| !given.names(at) && is_test_file(&text(at)));
     match inner {
         _ if is_here => Reach::Here,
+        _ if SCRIPTS.has(program) && names_test() => Reach::Here,
         Some(at) if !is_interpreter => reach(&text(at), given.after(at + 1)),
         _ => Reach::Below,
     }

@@ -38,6 +38,8 @@ pub enum Operands {
     TestNames,
     /// Numbers, such as ports.
     Numbers,
+    /// One file, which is only read.
+    One,
     /// Any file there, if it is the program that an interpreter runs.
     Program,
     Any,
@@ -73,6 +75,8 @@ pub struct Row {
     pub places: Names,
     /// Options with a value in the next word that only a rule may name.
     pub risky: Names,
+    /// Sub-commands, and options with which these would run another program than the rule means.
+    pub choosing: Option<(Names, Names)>,
     /// Options with a value that is like an operand.
     pub with_operand: Names,
     /// Whether several flags may be one word: `-qy`.
@@ -85,6 +89,8 @@ pub struct Row {
     pub groups: Names,
     /// Sub-commands whose operands are harmless as well, even if they name a file in the working directory.
     pub queries: Names,
+    /// Sub-commands whose operands may be in other projects, unless they begin with a point.
+    pub local: Names,
     /// Whether operands may set variables, `NAME=value`, and become part of commands.
     pub takes_values: bool,
     /// The variables that may be switched on and off.
@@ -107,12 +113,14 @@ pub const NOTHING: Row = Row {
     unclear: Names(""),
     places: Names(""),
     risky: Names(""),
+    choosing: None,
     with_operand: Names(""),
     letters: false,
     operands: Operands::Known,
     known: Names(""),
     groups: Names(""),
     queries: Names(""),
+    local: Names(""),
     takes_values: false,
     values: Names(""),
     hands_over: &[],
@@ -121,7 +129,23 @@ pub const NOTHING: Row = Row {
     after_dashes: Dashes::Operands,
 };
 
+/// Options that change nothing but what is printed, and how fast, where a row has them at all.
+const QUIET: Names = Names(
+    "-q -qq -v -vv -vvv -s -B --quiet --silent --verbose --color --no-color --nologo --no-header --no-progress \
+     --no-audit --no-fund --batch-mode --no-transfer-progress -ntp -j --jobs --parallel --version --help",
+);
+
 impl Row {
+    /// Whether an option changes what runs, if only to less. Beside it, another one could take that back.
+    pub fn chooses(&self, option: &str) -> bool {
+        // `-j4`
+        let name = option.split('=').next().unwrap_or_default();
+        let name = name.trim_end_matches(|last: char| last.is_ascii_digit());
+        let is_quiet = QUIET.has(name) || self.letters && self.has_letters(option);
+        let kind = self.option(option);
+        !is_quiet && !matches!(kind, Kind::Counted | Kind::Place | Kind::PlaceIn)
+    }
+
     pub fn option(&self, text: &str) -> Kind {
         let (name, value) =
             text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));

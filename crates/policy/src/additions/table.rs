@@ -37,11 +37,14 @@ pub const SCRIPT: Row = Row {
     ..NOTHING
 };
 
+/// The same where nobody knows in which folder it looks for files.
+pub const SCRIPT_ELSEWHERE: Row = Row { operands: Operands::Known, ..SCRIPT };
+
 /// Package managers that hand all after the name of a script to it.
 const SCRIPT_MANAGER: Row = Row {
     operands: Operands::OfSubcommand,
-    queries: Names("view info list ls outdated why help"),
-    known: Names("install add remove update upgrade audit deploy"),
+    queries: Names("view info list ls outdated why"),
+    known: Names("install add remove update upgrade deploy"),
     hands_over: &[(Names("exec dlx"), 2)],
     scripts: &[(Names("run run-script"), 2)],
     after_dashes: Dashes::Script,
@@ -52,8 +55,8 @@ const ROWS: &[Row] = &[
     Row {
         programs: Names("make gmake"),
         flags: Names(
-            "-s -k -n -B -i -w -r -O --silent --quiet --keep-going --dry-run --just-print --always-make \
-             --ignore-errors --print-directory --no-print-directory --output-sync --trace --version --help",
+            "-s -n -B -w -r -O --silent --quiet --dry-run --just-print --always-make --print-directory \
+             --no-print-directory --output-sync --trace --version --help",
         ),
         // The next word is the value of `-l` if it begins with a digit or a point.
         counted: Names("-j --jobs"),
@@ -68,27 +71,27 @@ const ROWS: &[Row] = &[
     Row {
         programs: Names("npm"),
         flags: Names(
-            "-s -q -d -g -D -ws --silent --quiet --verbose --if-present --workspaces --ignore-scripts --offline \
-             --prefer-offline --no-audit --no-fund --no-progress --no-save --save-dev --save-exact --production \
+            "-s -q -d -g -D -ws --silent --quiet --verbose --if-present --workspaces --offline --prefer-offline \
+             --no-audit --no-fund --no-progress --no-save --save-dev --save-exact --production \
              --json --long --parseable --all --dry-run --force --legacy-peer-deps --no-color --color --no-optional \
              --no-git-tag-version --version --help",
         ),
         valued: Names("--loglevel --omit --include --depth --tag --audit-level"),
         places: Names("-w -C --workspace --prefix"),
         operands: Operands::OfSubcommand,
-        queries: Names("view info show search ls list outdated explain why help"),
-        known: Names("install uninstall update audit"),
+        queries: Names("view info show search ls list outdated explain why"),
+        known: Names("install uninstall update"),
         after_dashes: Dashes::Script,
         ..NOTHING
     },
     Row {
         programs: Names("pnpm"),
         flags: Names(
-            "-s -r -D -w --silent --recursive --offline --prefer-offline --frozen-lockfile --ignore-scripts \
-             --if-present --prod --json --no-color --color --version --help",
+            "-s -D --silent --offline --prefer-offline --frozen-lockfile --if-present --prod --json \
+             --no-color --color --version --help",
         ),
         valued: Names("--loglevel"),
-        places: Names("-C -F --filter --dir"),
+        places: Names("-C --dir"),
         own: Names(
             "add audit bin cache config create dedupe deploy dlx exec fetch help i import info init install \
              install-test it licenses link list ll ln login logout ls outdated owner pack patch prune publish rb \
@@ -99,9 +102,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         programs: Names("yarn"),
-        flags: Names(
-            "-s --silent --offline --frozen-lockfile --immutable --ignore-scripts --json --version --help",
-        ),
+        flags: Names("-s --silent --offline --frozen-lockfile --immutable --json --version --help"),
         places: Names("--cwd"),
         own: Names(
             "add audit bin cache config create dedupe dlx exec global help import info init install licenses link list \
@@ -130,14 +131,15 @@ const ROWS: &[Row] = &[
              --check --list --timings --fix --version --help --document-private-items",
         ),
         valued: Names(
-            "-p -j -F -e -E --format-version --precise --package --exclude --bin --test --example --bench \
-             --features --jobs --profile --color --message-format --depth --edges --format",
+            "-p -j -F -E --format-version --precise --package --exclude --bin --test --example --bench \
+             --features --jobs --profile --color --message-format --depth --format",
         ),
         places: Names("--manifest-path"),
+        choosing: Some((Names("run"), Names("-p --package --bin --example --manifest-path"))),
         operands: Operands::OfSubcommand,
         groups: Names("nextest"),
         known: Names("add remove install uninstall update clippy"),
-        queries: Names("test bench run search info tree help nextest-run nextest-list"),
+        queries: Names("test bench run search info tree nextest-run nextest-list"),
         after_dashes: Dashes::OfCompiler(Names("test bench run nextest-run")),
         ..NOTHING
     },
@@ -152,16 +154,17 @@ const ROWS: &[Row] = &[
         programs: Names("go"),
         flags: Names(
             "-v -race -short -cover -benchmem -failfast -json -x -n -a -trimpath -m -u -t -d -l -deps --race \
-             -mod=vendor -mod=readonly -mod=mod",
+             -mod=vendor -mod=readonly",
         ),
         valued: Names(
-            "-run -count -coverprofile -covermode -coverpkg -timeout -bench -benchtime -tags -p -parallel -o -cpu \
-             -skip -shuffle -f -compat",
+            "-run -count -coverprofile -covermode -coverpkg -timeout -bench -benchtime -p -parallel -o -cpu -skip \
+             -shuffle -f -compat",
         ),
         places: Names("-C"),
         operands: Operands::OfSubcommand,
         groups: Names("mod work"),
-        queries: Names("test build vet fmt list doc"),
+        queries: Names("test build vet fmt list doc env"),
+        local: Names("test build vet"),
         known: Names("get install mod-download mod-why work-use"),
         hands_over: &[(Names("run"), 2)],
         ..NOTHING
@@ -171,7 +174,7 @@ const ROWS: &[Row] = &[
         flags: Names(
             "-v -vv -vvv -q -x -s -l -ra -rA -rs -rf --verbose --quiet --exitfirst --lf --last-failed --ff \
              --failed-first --nf --sw --stepwise --co --collect-only --no-header --no-summary --no-cov --showlocals \
-             --markers --fixtures --strict-markers --version --help",
+             --markers --fixtures --strict-markers --cov=. --cov=src --version --help",
         ),
         valued: Names(
             "-k -m --maxfail --tb --durations --color --deselect --ignore --junitxml --junit-xml",
@@ -179,7 +182,7 @@ const ROWS: &[Row] = &[
         unclear: Names("--cov"),
         // Without the plugin that knows them, the next word would be a test.
         glued: Names(
-            "--cov --cov-report --cov-fail-under --timeout --dist --numprocesses --log-cli-level --randomly-seed",
+            "--cov-report --cov-fail-under --timeout --dist --numprocesses --log-cli-level --randomly-seed",
         ),
         letters: true,
         operands: Operands::Tests,
@@ -230,7 +233,7 @@ const ROWS: &[Row] = &[
         letters: true,
         operands: Operands::OfSubcommand,
         known: Names("install uninstall"),
-        queries: Names("list show freeze check help"),
+        queries: Names("list show freeze check"),
         ..NOTHING
     },
     Row {
@@ -358,7 +361,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         programs: Names("python pypy"),
-        flags: Names("-u -B -I -s -E -q -O -OO -b -V --version"),
+        flags: Names("-u -B -q -b -V --version"),
         risky: Names("-W -X"),
         ..INTERPRETER
     },

@@ -14,7 +14,7 @@ const CODEGEN: Names = Names(
 
 /// Options for the go command.
 const GO: Names = Names(
-    "-a -asan -buildvcs -count -cover -failfast -json -mod -msan -n -p -race -short -tags -timeout -trimpath -v -x",
+    "-a -asan -buildvcs -count -cover -failfast -json -msan -n -p -race -short -tags -timeout -trimpath -v -x",
 );
 
 /// Whether these options change only what a Rust compiler warns of, and how it makes the same program.
@@ -62,6 +62,7 @@ pub fn are_harmless_to_go(value: &str) -> bool {
         let is_linked =
             |option: &str| Names("-s -w -linkmode=internal -linkmode=external").has(option);
         name == "-ldflags" && is_linked(value)
+            || Names("-mod=readonly -mod=vendor").has(word)
             || GO.has(name) && value.chars().all(|c| c.is_alphanumeric() || "_,.-".contains(c))
     })
 }
