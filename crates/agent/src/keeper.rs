@@ -8,8 +8,8 @@
 //!     idle ── Spawn ──▶ running ── first process ended ──▶ left-overs ── none left ──▶ idle
 //!                          └── Kill ──▶ SIGTERM ── grace ──▶ SIGKILL …
 //!
-//! If the stream ends without a `Kill`, the server is gone, and the agent ends all runs. A keeper whose agent is gone, or
-//! does nothing, ends its run itself.
+//! If the stream ends without a `Kill`, the server is gone, and the agent ends all runs. A keeper whose agent is gone,
+//! or does nothing, ends its run itself.
 
 mod run;
 
