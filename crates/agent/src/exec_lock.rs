@@ -17,6 +17,7 @@ mod elf;
 mod filter;
 mod formats;
 mod identity;
+mod left;
 mod listener;
 mod listings;
 mod makers;
@@ -30,6 +31,7 @@ mod seen;
 mod shebang;
 mod shells;
 mod shown;
+mod standing;
 mod target;
 mod view;
 mod wanted;
@@ -49,11 +51,12 @@ use crate::tree;
 use denied::Asking;
 pub use filter::Asks;
 use formats::Nature;
+use left::Left;
 use listener::{Listener, Named, Question};
 use prepared::Prepared;
 use processes::{Caller, Next, Processes};
-use rules::Standing;
 use shown::{shown, whole_name};
+use standing::{Asker, Standing};
 use target::{Target, base_name};
 use view::{View, namespace_of};
 
@@ -79,6 +82,8 @@ pub struct FirstProcess<'a> {
     pub words: &'a [OsString],
     /// Whether it is a shell for what was judged, so that no rule about shells is about it.
     pub is_ours: bool,
+    /// Whether it is the shell of a session, which takes one command after the other.
+    pub is_session: bool,
     pub environment: &'a [CString],
     /// The file that was chosen for it, if the kernel was not asked.
     pub chosen: Option<&'a ChosenProgram>,
@@ -103,6 +108,8 @@ pub enum NotChosen {
 struct LockedRun {
     prepared: Prepared,
     processes: Processes,
+    /// What earlier commands of a session have left running.
+    left: Option<Left>,
     /// The variables that its first process got.
     environment: HashSet<Vec<u8>>,
     refused: Vec<RefusedExec>,
@@ -177,7 +184,8 @@ impl ExecLock {
             };
             prepared.keep_up_with(&target);
             let asking = Asking { find: &find, is_over: &|| false };
-            let decided = prepared.rules.decide(&Standing::Least, None, &target, &words, asking);
+            let asker = Asker { standing: &Standing::Least, env_program: None, is_earlier: false };
+            let decided = prepared.rules.decide(asker, &target, &words, asking);
             return match target.is_clear() && decided.is_ok() {
                 true if prepared.rules.holds(&Standing::Least)
                     && target.whole_nature() != Nature::Usual =>
@@ -208,8 +216,9 @@ impl ExecLock {
         processes.add_first(first.pid, standing, env_program, &words);
         let environment = first.environment.iter().map(|it| it.as_bytes().to_vec()).collect();
         let refused = Vec::new();
+        let left = first.is_session.then(|| Left::nothing_of(first.pid));
         let (last, first) = (None, Some(first.pid));
-        self.run = Some(LockedRun { prepared, processes, environment, refused, last, first });
+        self.run = Some(LockedRun { prepared, processes, left, environment, refused, last, first });
     }
 
     /// Looks at the first process once more while it starts, so that it need not be looked at when it asks.
@@ -221,12 +230,14 @@ impl ExecLock {
         }
     }
 
-    /// Allows the run more than before.
+    /// Allows the run more than before, for what its first process gets to do next.
     pub fn permit(&mut self, rules: &EncodedRules) {
         if let Some(run) = &mut self.run
             && let Ok(rules) = rules.decode()
         {
-            run.prepared.extend(rules);
+            run.left.iter_mut().for_each(Left::look);
+            let others_go_on = run.left.as_ref().is_some_and(|left| !left.is_empty());
+            run.prepared.extend(rules, others_go_on);
         }
     }
 
@@ -344,17 +355,18 @@ impl LockedRun {
             self.prepared.rules.note_what_was_made();
         }
         let rules = &self.prepared.rules;
-        let env_program = caller.env_program.as_deref();
+        let asker = Asker {
+            standing: &caller.standing,
+            env_program: caller.env_program.as_deref(),
+            is_earlier: self.left.as_ref().is_some_and(|left| left.has(caller.process)),
+        };
         let find = |path: &[u8]| {
             let named = Named::Path { directory: None, path: path.to_vec() };
             Target::find(question.thread, &named, view)
         };
         let (environment, asking) = (|| question.environment(), Asking { find: &find, is_over });
         let refused = rules.refuses_with_variables(&target, &arguments, environment, asking);
-        let decided = refused.map_or_else(
-            || rules.decide(&caller.standing, env_program, &target, &arguments, asking),
-            Err,
-        );
+        let decided = refused.map_or_else(|| rules.decide(asker, &target, &arguments, asking), Err);
         if is_over() {
             return Err(libc::EACCES);
         }

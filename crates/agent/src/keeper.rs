@@ -168,8 +168,9 @@ impl Keeper {
             let words = spawn.program.words();
             let is_ours =
                 matches!(spawn.program, Program::Script { .. }) || spawn.stdin == Stdin::Orders;
-            let chosen = chosen.as_ref();
-            lock.begin(&FirstProcess { pid: *pid, words, is_ours, environment, chosen });
+            let (chosen, is_session) = (chosen.as_ref(), spawn.stdin == Stdin::Orders);
+            let pid = *pid;
+            lock.begin(&FirstProcess { pid, words, is_ours, is_session, environment, chosen });
         }
         // Closes the run's directory, which the keeper must not keep open.
         drop(spawn);

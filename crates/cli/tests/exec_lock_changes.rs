@@ -253,6 +253,26 @@ fn in_a_session_each_call_is_held_even_after_one_that_could_make_programs() {
 }
 
 #[test]
+fn what_a_call_in_a_session_has_left_running_is_held_to_what_was_there_when_that_began() {
+    let project = Project::new();
+    let mut server = project.server(&["./tool", "tar", "cat", "mkfifo", "rm"]);
+    let mut run = |command: &str| {
+        let reply = server.call(json!({"command": command, "session": "s"}));
+        output(&reply).to_owned()
+    };
+    run("mkfifo go; (tar -xf tool.tar; cat go; ./tool) >told 2>&1 &");
+    // The first of these calls that begins after tar has ended runs what that has unpacked.
+    assert!((0..200).any(|_| run("./tool") == "other\n"));
+    run("cat /dev/null > go; wait");
+    let told = std::fs::read_to_string(project.folder.path().join("told")).unwrap();
+    assert!(!told.contains("other") && !told.is_empty(), "{told}");
+    assert_eq!(run("./tool"), "other\n");
+    // With nothing left, the next call begins as usual.
+    run("rm go");
+    assert_eq!(run("./tool"), "other\n");
+}
+
+#[test]
 fn what_a_builtin_changes_after_a_program_that_could_make_programs_has_ended_is_not_executed() {
     let project = Project::new();
     let bin = project.folder.path().join("bin");

@@ -171,3 +171,29 @@ fn a_shell_that_the_command_has_use_for_runs_only_what_was_judged() {
     assert!(reply["output"].as_str().unwrap().starts_with("commit "), "{reply}");
     assert_eq!(warnings(&reply), "", "{reply}");
 }
+
+#[test]
+fn a_rule_for_an_alias_allows_no_command_that_could_need_a_rule() {
+    let repository = Repository::new();
+    let folder = repository.folder().join("work");
+    let set = |stands_for: &str| {
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-ec", &format!("git config alias.st '{stands_for}'")])
+            .current_dir(&folder)
+            .envs(repository.variables());
+        assert!(shell.status().unwrap().success());
+    };
+    let mut server = repository.server("git st,git log,git branch");
+    let mut runs = |stands_for: &str| {
+        set(stands_for);
+        let reply = server.call(json!({"command": "git st"}));
+        reply["return_code"] == 0 && warnings(&reply).is_empty()
+    };
+    for fine in ["status", "log --oneline", "branch x", "!git branch"] {
+        assert!(runs(fine), "{fine}");
+    }
+    for refused in ["push origin HEAD:new", "clean -fdxq", "!git push", "config --global x.y z"] {
+        assert!(!runs(refused), "{refused}");
+    }
+}

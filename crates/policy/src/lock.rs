@@ -116,7 +116,8 @@ impl Policy {
 
     /// What a git may execute that rules allow only for these calls. Adds the parts of git that it needs.
     fn git(&self, calls: &[LockedCall], all: &mut Vec<LockedProgram>) -> MayRun {
-        let Some(own) = git::own(calls) else { return self.may_run("git") };
+        let allowed: Vec<_> = self.allow.iter().filter_map(Rule::whole_command_of_git).collect();
+        let Some(own) = git::own(calls, &allowed) else { return self.may_run("git") };
         let mut needed = needs::of("git");
         needed.retain(|it| it != "git" && !it.starts_with('/'));
         needed.retain(|it| it != git::RECEIVER || own.receives);

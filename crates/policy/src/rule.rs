@@ -164,6 +164,14 @@ impl Rule {
         }
     }
 
+    /// The command of git, if the rule allows that with whatever arguments.
+    pub fn whole_command_of_git(&self) -> Option<&str> {
+        let Kind::Words { base, rest, .. } = &self.kind else { return None };
+        let (sub, more) = rest.split_first().filter(|_| base == "git")?;
+        let is_plain = !sub.starts_with('-') && !sub.contains('*');
+        (is_plain && more.iter().all(|word| word == "*")).then_some(sub)
+    }
+
     /// Whether it allows any words after those it names: `npm run *`.
     pub fn is_open(&self) -> bool {
         matches!(&self.kind, Kind::Words { rest, .. } if rest.last().is_some_and(|last| last == "*"))

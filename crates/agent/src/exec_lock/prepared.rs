@@ -52,10 +52,10 @@ impl Prepared {
         })
     }
 
-    /// Allows the run more than before.
-    pub fn extend(&mut self, more: ExecRules) {
+    /// Allows the run more than before, for a command beside which those of earlier ones may go on.
+    pub fn extend(&mut self, more: ExecRules, others_go_on: bool) {
         self.is_lasting = false;
-        self.rules.extend(more);
+        self.rules.extend(more, others_go_on);
     }
 
     fn new(given: EncodedRules, rules: ExecRules, path: &[u8]) -> Self {

@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use super::identity::FileId;
-use super::rules::Standing;
+use super::standing::Standing;
 use super::target::{base_name, executable_of};
 use crate::tree::{self, Layout, ProcessStat};
 

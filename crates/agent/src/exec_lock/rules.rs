@@ -19,7 +19,6 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use mcpz_policy::{Rule, glob, glob_path, is_harmless, is_inert, is_settled};
 
@@ -30,43 +29,10 @@ use super::makers::{self, Made, Makers, Makes};
 use super::notes::Notes;
 use super::real_path::real_path;
 use super::shells::{is_shell, plain_program};
+use super::standing::{Asker, Standing};
 use super::target::{Target, base_name};
 use super::wanted::{Wanted, folders, folders_of};
-use crate::exec_rules::{AllowedProgram, ExecRules, MayRun, RefusedBecause};
-
-/// What a process of the run may execute.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    /// Everything that is not denied.
-    Free,
-    /// What everyone may, and these.
-    Bound(Arc<[String]>),
-    /// What everyone may.
-    Least,
-}
-
-impl Standing {
-    pub const LEAST: Self = Self::Least;
-
-    /// What both may execute, or less.
-    pub fn least(self, other: &Self) -> Self {
-        match (self, other) {
-            (Self::Free, other) => other.clone(),
-            (own, Self::Free) => own,
-            (own, other) if own == *other => own,
-            _ => Self::Least,
-        }
-    }
-
-    fn of(may_run: &MayRun, before: &Self) -> Self {
-        match may_run {
-            MayRun::Anything => Self::Free,
-            MayRun::AsBefore => before.clone(),
-            MayRun::Only(programs) if programs.is_empty() => Self::Least,
-            MayRun::Only(programs) => Self::Bound(programs.clone()),
-        }
-    }
-}
+use crate::exec_rules::{AllowedProgram, ExecRules, RefusedBecause};
 
 /// The rules of a run, ready to decide.
 pub struct Rules {
@@ -81,6 +47,8 @@ pub struct Rules {
     variables: Vec<Rule>,
     /// What programs were when the command began, under an allow list.
     notes: Option<Notes>,
+    /// The same for processes of earlier commands in the same shell: what programs were when the first of them began.
+    earlier: Option<Notes>,
     makers: Makers,
 }
 
@@ -99,7 +67,9 @@ impl Rules {
         let denied = Denied::new(std::mem::take(&mut rules.denied), denied_in);
         let wanted = Wanted::new(&[], folders);
         let (path, variables, makers) = (rules.path.clone(), Vec::new(), Makers::default());
-        let mut new = Self { allowed: None, denied, path, wanted, variables, notes: None, makers };
+        let (notes, earlier) = (None, None);
+        let mut new =
+            Self { allowed: None, denied, path, wanted, variables, notes, earlier, makers };
         new.replace_allowed(rules);
         new
     }
@@ -119,7 +89,7 @@ impl Rules {
         self.allowed = rules.allowed.map(|all| all.into_iter().map(with_real_folders).collect());
         let programs = self.allowed.as_deref().unwrap_or_default();
         self.wanted = Wanted::new(programs, std::mem::take(&mut self.wanted.search));
-        self.makers = Makers::default();
+        (self.makers, self.earlier) = (Makers::default(), None);
         let mut earlier = self.notes.take();
         earlier.iter_mut().for_each(Notes::forget_wanted);
         self.note(earlier);
@@ -137,7 +107,7 @@ impl Rules {
 
     /// The same for a run after the one before.
     pub fn begin_again(&mut self) {
-        self.makers = Makers::default();
+        (self.makers, self.earlier) = (Makers::default(), None);
         let earlier = self.notes.take();
         self.note(earlier);
     }
@@ -153,10 +123,20 @@ impl Rules {
         });
     }
 
-    /// Allows more programs than before.
-    pub fn extend(&mut self, rules: ExecRules) {
+    /// Allows more programs than before, for a command that begins now. Processes of earlier ones that go on are held
+    /// to what programs were when the first of these began.
+    pub fn extend(&mut self, rules: ExecRules, others_go_on: bool) {
         // What was made by now is not the work of what comes.
         self.note_what_was_made();
+        match others_go_on {
+            true if self.earlier.is_none() && self.notes.is_some() => {
+                let mut now = Notes::begin_in(&self.wanted.search);
+                now.take(&self.wanted);
+                self.earlier = self.notes.replace(now);
+            }
+            true => {}
+            false => self.earlier = None,
+        }
         match (&mut self.allowed, rules.allowed) {
             (Some(own), Some(more)) => {
                 let more: Vec<_> = more.into_iter().map(with_real_folders).collect();
@@ -214,11 +194,10 @@ impl Rules {
         self.denied.refuses_with_variables(target, arguments, environment, asking)
     }
 
-    /// What a process of this standing becomes when it executes the file, or why it may not.
+    /// What a process becomes when it executes the file, or why it may not.
     pub fn decide(
         &self,
-        standing: &Standing,
-        env_program: Option<&str>,
+        asker: Asker<'_>,
         target: &Target,
         arguments: &[Vec<u8>],
         asking: Asking<'_>,
@@ -226,6 +205,7 @@ impl Rules {
         if let Some(why) = self.refuses(target, arguments, asking) {
             return Err(why);
         }
+        let Asker { standing, env_program, is_earlier } = asker;
         let Some(allowed) = &self.allowed else { return Ok(Standing::Free) };
         if *standing == Standing::Free {
             return Ok(Standing::Free);
@@ -241,15 +221,15 @@ impl Rules {
             self.takes(it, target, arguments, asking).then_some((it.may_run.clone(), file))
         };
         if let Some((may_run, file)) = allowed.iter().find_map(named_as) {
-            self.check_noted(&file, target)?;
+            self.check_notes(is_earlier, |notes| notes.fit(&file, target))?;
             return Ok(Standing::of(&may_run, standing));
         }
         // The interpreter of a script is part of the script.
         if env_program.is_some_and(|program| self.names(program, target)) {
-            return self.check_needed(target).map(|()| standing.clone());
+            return self.check_needed(is_earlier, target).map(|()| standing.clone());
         }
         let becomes = self.as_needed(standing, target, arguments, asking)?;
-        self.check_needed(target).map(|()| becomes)
+        self.check_needed(is_earlier, target).map(|()| becomes)
     }
 
     fn takes(
@@ -304,22 +284,24 @@ impl Rules {
             }
             _ => return,
         };
-        if self.makers.add(process, makes)
-            && let Some(notes) = &mut self.notes
-        {
-            notes.distrust_changed(&self.wanted);
+        if self.makers.add(process, makes) {
+            let all = self.notes.iter_mut().chain(&mut self.earlier);
+            all.for_each(|notes| notes.distrust_changed(&self.wanted));
         }
     }
 
     /// Notes what programs are now, if one that could make them has ended. What is executed next could change them.
     pub fn note_what_was_made(&mut self) {
-        let (Some(notes), Some(programs)) = (&mut self.notes, &self.allowed) else { return };
+        let Some(programs) = &self.allowed else { return };
+        let all = self.notes.iter_mut().chain(&mut self.earlier);
         match self.makers.take_ended() {
-            Some(Made::Anything) => notes.take_made(&self.wanted, |_, _| true),
+            Some(Made::Anything) => {
+                all.for_each(|notes| notes.take_made(&self.wanted, |_, _| true));
+            }
             // Not those that are found by their names, or needed, nor what a link leads to.
             Some(Made::Binaries(paths)) => {
                 let named: HashSet<_> = programs.iter().flat_map(AllowedProgram::paths).collect();
-                notes.take_made(&self.wanted, |path, target| {
+                let is_made = |path: &Path, target: &Target| {
                     let folder = path.parent().unwrap_or(path);
                     let is_found = self.wanted.search.iter().any(|it| it == folder);
                     let is_binary = target.links.is_empty() && target.parts().next().is_none();
@@ -327,24 +309,25 @@ impl Rules {
                         && !is_found
                         && is_binary
                         && paths.contains(&target.real_path)
-                });
+                };
+                all.for_each(|notes| notes.take_made(&self.wanted, is_made));
             }
             None => {}
         }
     }
 
     /// Refuses a program that no command names, if it has changed since the command began.
-    fn check_needed(&self, target: &Target) -> Result<(), RefusedBecause> {
-        self.check_notes(|notes| notes.fit_needed(target))
+    fn check_needed(&self, is_earlier: bool, target: &Target) -> Result<(), RefusedBecause> {
+        self.check_notes(is_earlier, |notes| notes.fit_needed(target))
     }
 
-    /// The same for one that the command names.
-    fn check_noted(&self, file: &Path, target: &Target) -> Result<(), RefusedBecause> {
-        self.check_notes(|notes| notes.fit(file, target))
-    }
-
-    fn check_notes(&self, fit: impl FnOnce(&Notes) -> bool) -> Result<(), RefusedBecause> {
-        let notes = self.notes.as_ref().filter(|_| !self.makers.make_anything());
+    fn check_notes(
+        &self,
+        is_earlier: bool,
+        fit: impl FnOnce(&Notes) -> bool,
+    ) -> Result<(), RefusedBecause> {
+        let notes = self.earlier.as_ref().filter(|_| is_earlier).or(self.notes.as_ref());
+        let notes = notes.filter(|_| !self.makers.make_anything());
         match notes.is_none_or(fit) {
             true => Ok(()),
             false => Err(RefusedBecause::Changed),

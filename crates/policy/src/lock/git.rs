@@ -73,18 +73,23 @@ pub struct Own {
     pub receives: bool,
 }
 
-/// What git needs of itself for calls with these arguments. `None` means everything.
-pub fn own(calls: &[LockedCall]) -> Option<Own> {
+/// What git needs of itself for calls with these arguments, if rules allow these commands with any. `None` means
+/// everything.
+pub fn own(calls: &[LockedCall], allowed: &[&str]) -> Option<Own> {
     let mut commands: Vec<_> = FOR_ALL.split(',').map(|text| arguments(text.trim())).collect();
     let mut subs = Vec::new();
     for call in calls {
         let words: Vec<_> = call.words.iter().map_while(known).collect();
         let rest = after_global_options("git", &words).unwrap_or_default();
         let Some(sub) = rest.first().and_then(Word::literal) else { continue };
-        if SCRIPTS.has(&sub) || is_git_alias(&words) {
+        if SCRIPTS.has(&sub) {
             return None;
         }
-        subs.push(sub.into_owned());
+        // An alias may stand for any command, and the request may have changed it.
+        match is_git_alias(&words) {
+            true => commands.extend(allowed.iter().map(|sub| arguments(sub))),
+            false => subs.push(sub.into_owned()),
+        }
     }
     let mut at = 0;
     while let Some(sub) = subs.get(at).cloned() {
