@@ -193,7 +193,10 @@ fn a_rule_for_an_alias_allows_no_command_that_could_need_a_rule() {
     for fine in ["status", "log --oneline", "branch x", "!git branch"] {
         assert!(runs(fine), "{fine}");
     }
-    for refused in ["push origin HEAD:new", "clean -fdxq", "!git push", "config --global x.y z"] {
+    let others =
+        ["clean -fdxq", "checkout-index -f a", "read-tree -u --reset HEAD", "gc --prune=now"];
+    let others = others.into_iter().chain(["push origin HEAD:new", "!git push", "config x.y z"]);
+    for refused in others {
         assert!(!runs(refused), "{refused}");
     }
 }

@@ -77,6 +77,14 @@ fn no_option_turns_off_a_check_or_reaches_another_project() {
             &["npm test -w b -- test/x.test.js", "cd sub && npm test -- test/x.test.js"],
         ),
         ("pdm run test", &["pdm run test '`pwned`'"]),
+        ("npm run lint", &["npm run lint -- test", "npm run lint -- --run test"]),
+        ("vitest run tests", &["vitest run --bail tests/a.test.js"]),
+        ("rake test", &["rake test -l -n"]),
+        ("yarn lint", &["yarn --immutable lint test"]),
+        ("ninja all", &["ninja all -k 0"]),
+        ("tox run", &["TOX_ENV=release tox run"]),
+        ("bundle exec rake", &["bundle exec -q rake"]),
+        ("python3 scripts/*", &["PYTHONOPTIMIZE=1 python3 scripts/x.py"]),
     ] {
         all_denied(&allow(rule), commands);
     }

@@ -209,6 +209,14 @@ impl Notes {
         self.has_same_others(target) && self.is_noted(path, target)
     }
 
+    /// The same for a command that goes on beside another one. What only that has named was not noted.
+    pub fn fit_beside(&self, path: &Path, target: &Target) -> bool {
+        match self.files.contains_key(path) {
+            true => self.fit(path, target),
+            false => self.fit_needed(target),
+        }
+    }
+
     fn is_noted(&self, path: &Path, target: &Target) -> bool {
         self.files.get(path).is_some_and(|note| note.is_of(target))
             && target.parts().all(|part| self.is_noted(&part.path, part))

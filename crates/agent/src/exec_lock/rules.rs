@@ -221,7 +221,10 @@ impl Rules {
             self.takes(it, target, arguments, asking).then_some((it.may_run.clone(), file))
         };
         if let Some((may_run, file)) = allowed.iter().find_map(named_as) {
-            self.check_notes(is_earlier, |notes| notes.fit(&file, target))?;
+            self.check_notes(is_earlier, |notes| match is_earlier {
+                true => notes.fit_beside(&file, target),
+                false => notes.fit(&file, target),
+            })?;
             return Ok(Standing::of(&may_run, standing));
         }
         // The interpreter of a script is part of the script.

@@ -14,8 +14,18 @@ const SHELLS: [&str; 6] =
 const LIKE_PROGRAMS: [&str; 4] = ["echo", "true", "false", "pwd"];
 
 /// Variables with which a shell runs something besides its text.
-const CHANGE_SHELLS: [&str; 7] =
-    ["BASH_ENV", "ENV", "BASH_FUNC_*", "BASHOPTS", "SHELLOPTS", "PS4", "PROMPT_COMMAND"];
+const CHANGE_SHELLS: [&str; 9] = [
+    "BASH_ENV",
+    "ENV",
+    "BASH_FUNC_*",
+    "BASHOPTS",
+    "SHELLOPTS",
+    "PS4",
+    "PROMPT_COMMAND",
+    // Over ssh, a bash of the first level reads `.bashrc`.
+    "SSH_CLIENT",
+    "SSH2_CLIENT",
+];
 
 pub fn is_shell(path: &Path) -> bool {
     SHELLS.iter().any(|shell| path.as_os_str() == *shell)

@@ -1,7 +1,7 @@
 //! Looks at the arguments of a program, and finds one that may change what it runs.
 
 use super::operands::{
-    climbs, is_goal, is_inside, is_operand, is_test, is_test_file, is_test_name,
+    climbs, has_ending, is_goal, is_inside, is_operand, is_test, is_test_file, is_test_name,
 };
 use super::reach::{Reach, reach};
 use super::row::{Dashes, Kind, Operands, Row, ends_after, is_number};
@@ -389,6 +389,9 @@ impl<'a, 'b> Check<'a, 'b> {
             Operands::Program => (self.has_program || self.checks_a_file) && is_inside(word),
             Operands::Tests => {
                 text.is_some_and(|text| row.knows(text)) || is_inside(word) && is_test(word)
+            }
+            Operands::TestFiles => {
+                is_inside(word) && is_test(word) && text.is_some_and(|text| has_ending(text))
             }
             Operands::TestNames => text.is_some_and(|text| row.knows(text) || is_test_name(text)),
             Operands::OfOptions => self.named_operands == 0,

@@ -28,8 +28,12 @@ pub const UV: Row = Row {
 
 /// Those with nothing else in common.
 pub const OTHERS: Row = Row {
-    programs: Names("poetry pdm hatch rye conda mamba micromamba bundle bundler"),
+    programs: Names("poetry pdm hatch rye conda mamba micromamba"),
     flags: FLAGS,
     hands_over: &[(Names("run exec"), 2)],
     ..NOTHING
 };
+
+/// It takes an option behind `exec` for the program.
+pub const BUNDLE: Row =
+    Row { programs: Names("bundle bundler"), hands_over: &[(Names("exec"), 2)], ..NOTHING };

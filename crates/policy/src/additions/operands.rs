@@ -4,6 +4,9 @@ use crate::names::Names;
 use crate::script::Word;
 use crate::variables::is_inert;
 
+/// The endings of files with code.
+const CODE: Names = Names("js jsx ts tsx mjs cjs py rb go rs java kt cs php ex exs");
+
 /// Whether an operand is a file with tests, or a folder of them.
 pub fn is_test(word: &Word) -> bool {
     word.text().is_some_and(|text| is_test_file(&text))
@@ -11,7 +14,6 @@ pub fn is_test(word: &Word) -> bool {
 
 pub fn is_test_file(text: &str) -> bool {
     const WORDS: Names = Names("test tests spec specs Test Tests Spec");
-    const CODE: Names = Names("js jsx ts tsx mjs cjs py rb go rs java kt cs php ex exs");
     // `tests/test_a.py::TestA::test_one`
     let path = text.split("::").next().unwrap_or_default();
     let is_plain = |c: char| c.is_alphanumeric() || "_-./*".contains(c);
@@ -26,6 +28,12 @@ pub fn is_test_file(text: &str) -> bool {
         && text.chars().all(is_plain_name)
         && is_code
         && (in_folder || is_named)
+}
+
+/// Whether a path ends like that of a file with code.
+pub fn has_ending(path: &str) -> bool {
+    let file = path.rsplit('/').next().unwrap_or_default();
+    file.rsplit_once('.').is_some_and(|(name, end)| !name.is_empty() && CODE.has(end))
 }
 
 /// Whether it names a test module, class or method in Python, and nothing that these import.

@@ -34,6 +34,8 @@ pub enum Operands {
     OfOptions,
     /// Tests in the working directory or below.
     Tests,
+    /// Files of them with an ending, as anything else may be the name of something to run.
+    TestFiles,
     /// Names of tests in Python: any other name of a function would be called, such as `code.interact`.
     TestNames,
     /// Numbers, such as ports.

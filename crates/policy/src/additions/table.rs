@@ -1,6 +1,6 @@
 //! Harmless arguments of programs that run whatever they are told.
 
-use super::environments::{OTHERS, PIPX, UV};
+use super::environments::{BUNDLE, OTHERS, PIPX, UV};
 use super::row::{Dashes, NOTHING, Operands, Row};
 use crate::names::Names;
 use crate::programs;
@@ -20,19 +20,20 @@ const OTHER_INTERPRETERS: Names = Names(
 /// them, and to node.
 pub const SCRIPT: Row = Row {
     flags: Names(
-        "-v -vv -q --ci --run --fix --watch --watchAll --watchAll=false --watch=false --coverage \
+        "-v -vv -q --ci --fix --watch --watchAll --watchAll=false --watch=false --coverage \
          --no-coverage --coverage=false --verbose --silent --quiet --bail --runInBand --updateSnapshot --update \
          --passWithNoTests --findRelatedTests --listTests --lf --no-cov --headed --host --noEmit --force \
          --debug --color --no-color --all --production --prod --strict --nocapture --ignored --exact --check \
-         --write --port",
+         --write --port --mode=production \
+         --mode=development --mode=test",
     ),
     // In the next word, another program may take the value for something to run.
     glued: Names(
         "--testNamePattern --testPathPattern --testPathPatterns --grep --maxWorkers --shard --timeout \
-         --port --host --mode --project --workers --max-warnings --bail --retries --test-threads --skip --maxfail \
+         --port --host --project --workers --max-warnings --bail --retries --test-threads --skip --maxfail \
          --durations --log-level --logLevel",
     ),
-    operands: Operands::Tests,
+    operands: Operands::TestFiles,
     after_dashes: Dashes::Script,
     ..NOTHING
 };
@@ -102,7 +103,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         programs: Names("yarn"),
-        flags: Names("-s --silent --offline --frozen-lockfile --immutable --json --version --help"),
+        flags: Names("-s --silent --offline --frozen-lockfile --json --version --help"),
         places: Names("--cwd"),
         own: Names(
             "add audit bin cache config create dedupe dlx exec global help import info init install licenses link list \
@@ -122,6 +123,7 @@ const ROWS: &[Row] = &[
     PIPX,
     UV,
     OTHERS,
+    BUNDLE,
     Row {
         programs: Names("cargo"),
         flags: Names(
@@ -207,7 +209,6 @@ const ROWS: &[Row] = &[
             "--runInBand --coverage --verbose --silent --ci --watch --watchAll --no-coverage --passWithNoTests \
              --updateSnapshot --listTests --no-color --color --version --help",
         ),
-        unclear: Names("-b --bail"),
         valued: Names("-w -t --testNamePattern --maxWorkers --shard"),
         operands: Operands::Tests,
         ..NOTHING
@@ -217,7 +218,6 @@ const ROWS: &[Row] = &[
         flags: Names("-w --watch --run --passWithNoTests --no-color --version --help"),
         unclear: Names("--coverage --silent --color"),
         valued: Names("-t --testNamePattern --maxWorkers --shard"),
-        glued: Names("--bail"),
         operands: Operands::Tests,
         ..NOTHING
     },
@@ -239,8 +239,8 @@ const ROWS: &[Row] = &[
     Row {
         programs: Names("mvn mvnw"),
         flags: Names(
-            "-q -B -o -e -U -am -amd -ntp -fae -ff -fn -N -V -v --quiet --batch-mode --offline --errors \
-             --update-snapshots --also-make --no-transfer-progress --fail-at-end --fail-fast -DskipTests \
+            "-q -B -o -e -U -am -amd -ntp -ff -N -V -v --quiet --batch-mode --offline --errors \
+             --update-snapshots --also-make --no-transfer-progress --fail-fast -DskipTests \
              -DskipTests=true -Dmaven.test.skip=true -Dverbose --version --help",
         ),
         valued: Names("-T -pl --threads --projects"),
@@ -297,7 +297,7 @@ const ROWS: &[Row] = &[
     Row {
         programs: Names("ninja"),
         flags: Names("-v -n --verbose --quiet --version --help"),
-        valued: Names("-j -k -l"),
+        valued: Names("-j -l"),
         places: Names("-C"),
         ..NOTHING
     },
@@ -410,7 +410,6 @@ const ROWS: &[Row] = &[
         programs: Names("just task mage rake"),
         takes_values: true,
         flags: Names("-n -q -v --dry-run --quiet --verbose --version --help"),
-        unclear: Names("-l -s --list --silent --summary"),
         ..NOTHING
     },
 ];

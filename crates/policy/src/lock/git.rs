@@ -38,6 +38,11 @@ const FOR_ALL: &str = "
     update-index, update-server-info, upload-pack, var, verify-commit, verify-pack, verify-tag, version,
     worktree prune, write-tree, sh-i18n--envsubst, --exec-path, --version, --no-pager show, --git-dir=* for-each-ref";
 
+/// What an alias may stand for without another rule: commands that only show something.
+const SHOWS: &str = "
+    annotate, blame, cat-file, cherry, describe, diff, diff-files, diff-index, diff-tree, grep, log, ls-files, ls-tree,
+    merge-base, name-rev, range-diff, rev-list, rev-parse, shortlog, show, show-branch, show-ref, status, var, version";
+
 /// Commands, and the ones that git runs for them besides.
 const FOR_ONE: &[(Names, &[&str])] = &[
     (Names("push"), &["send-pack", "receive-pack"]),
@@ -76,8 +81,8 @@ pub struct Own {
 /// What git needs of itself for calls with these arguments, if rules allow these commands with any. `None` means
 /// everything.
 pub fn own(calls: &[LockedCall], allowed: &[&str]) -> Option<Own> {
-    let mut commands: Vec<_> = FOR_ALL.split(',').map(|text| arguments(text.trim())).collect();
-    let mut subs = Vec::new();
+    let all = |list: &str| list.split(',').map(|text| arguments(text.trim())).collect::<Vec<_>>();
+    let (mut commands, mut subs) = (Vec::new(), Vec::new());
     for call in calls {
         let words: Vec<_> = call.words.iter().map_while(known).collect();
         let rest = after_global_options("git", &words).unwrap_or_default();
@@ -87,9 +92,15 @@ pub fn own(calls: &[LockedCall], allowed: &[&str]) -> Option<Own> {
         }
         // An alias may stand for any command, and the request may have changed it.
         match is_git_alias(&words) {
-            true => commands.extend(allowed.iter().map(|sub| arguments(sub))),
+            true => {
+                commands.extend(all(SHOWS));
+                commands.extend(allowed.iter().map(|sub| arguments(sub)));
+            }
             false => subs.push(sub.into_owned()),
         }
+    }
+    if !subs.is_empty() || commands.is_empty() {
+        commands.extend(all(FOR_ALL));
     }
     let mut at = 0;
     while let Some(sub) = subs.get(at).cloned() {

@@ -14,7 +14,7 @@ const CODEGEN: Names = Names(
 
 /// Options for the go command.
 const GO: Names = Names(
-    "-a -asan -buildvcs -count -cover -failfast -json -msan -n -p -race -short -tags -timeout -trimpath -v -x",
+    "-a -asan -buildvcs -count -cover -failfast -json -msan -n -p -race -short -timeout -trimpath -v -x",
 );
 
 /// Whether these options change only what a Rust compiler warns of, and how it makes the same program.
