@@ -390,9 +390,7 @@ impl<'a, 'b> Check<'a, 'b> {
             Operands::Tests => {
                 text.is_some_and(|text| row.knows(text)) || is_inside(word) && is_test(word)
             }
-            Operands::TestFiles => {
-                is_inside(word) && is_test(word) && text.is_some_and(|text| has_ending(text))
-            }
+            Operands::TestFiles => is_inside(word) && is_test(word) && text.is_some_and(has_ending),
             Operands::TestNames => text.is_some_and(|text| row.knows(text) || is_test_name(text)),
             Operands::OfOptions => self.named_operands == 0,
             Operands::OfSubcommand => {
